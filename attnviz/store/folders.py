@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
@@ -91,12 +91,6 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
     finally:
         for place in made:
             remove_folder(place)
-
-
-def run_locked(folder: Path, events: Iterator[Event]) -> Generator[Event]:
-    """Go through events while no other run writes to the folder. Raises as `locked` does, before the first."""
-    with locked(folder):
-        yield from events
 
 
 class OutputFolder:

@@ -131,25 +131,16 @@ def _again(spec: DiffSpec, file: Path, tolerances: Tolerances) -> Events:
     jobs = [job_from_manifest(entry, Path(spec.root), str(file)) for entry in batch.jobs]
     if not jobs:
         raise InvalidSource(f"{file} holds no jobs", hint="attnviz batch fills it.")
-
-    olds = {entry.name: entry for entry in batch.jobs}
-
-    def events() -> Events:
-        made: dict[str, Entry] = {}
-        with (
-            temporary_folder() as place,
-            open_executor(min(count_cores(), len(jobs))) as (executor, _),
-        ):
-            for done in run_jobs(jobs, place, {}, executor, fail_fast=False):
-                # The defaults that a fingerprint holds are those of this version: what counts is what came of them.
-                old = olds[done.entry.name]
-                made[old.name] = replace(done.entry, fingerprint=old.fingerprint)
-                yield Progress(len(made), len(jobs), "jobs", old.name)
-            remade = Manifest(batch.configs, read_versions(), tuple(made[job.name] for job in jobs))
-            found = compare_batches((file.parent, place), (batch, remade), tolerances)
-            yield _report(found, spec, tolerances, (file.parent, place))
-
-    return events()
+    olds, made = {entry.name: entry for entry in batch.jobs}, dict[str, Entry]()
+    with temporary_folder() as place, open_executor(min(count_cores(), len(jobs))) as (executor, _):
+        for done in run_jobs(jobs, place, {}, executor, fail_fast=False):
+            # The defaults that a fingerprint holds are those of this version: what counts is what came of them.
+            old = olds[done.entry.name]
+            made[old.name] = replace(done.entry, fingerprint=old.fingerprint)
+            yield Progress(len(made), len(jobs), "jobs", old.name)
+        remade = Manifest(batch.configs, read_versions(), tuple(made[job.name] for job in jobs))
+        found = compare_batches((file.parent, place), (batch, remade), tolerances)
+        yield _report(found, spec, tolerances, (file.parent, place))
 
 
 def _compare_weights(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerances) -> Diff:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import MISSING, asdict
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from attnviz.bounded import decode_json, parse_json, read_bytes
 from attnviz.commands.batch import naming
@@ -33,7 +32,10 @@ def to_bytes(manifest: Manifest) -> bytes:
     Raises ValueError for a number that JSON does not have.
     """
     whole = {"schema": manifest.schema, **asdict(manifest)}
-    return (json.dumps(_clean(whole), indent=1, allow_nan=False) + "\n").encode("ascii")
+    for part in (whole, *whole["jobs"]):
+        part |= {name: dict(sorted(part[name].items())) for name in SORTED & part.keys()}
+    written = replace_surrogates(json.dumps(whole, ensure_ascii=False, allow_nan=False))
+    return (json.dumps(json.loads(written), indent=1) + "\n").encode("ascii")
 
 
 def from_file(path: Path) -> Manifest:
@@ -85,19 +87,6 @@ def _is_within(path: str, folder: str) -> bool:
     plain = str(PurePosixPath(path)) == path and not UNSAFE.search(path)
     plain &= all(len(part.encode("utf-8", "surrogatepass")) <= MAX_PART for part in below)
     return plain and first == folder and bool(below) and ".." not in below
-
-
-def _clean(value: Any, name: str = "") -> Any:
-    """Sorted where the order says nothing, and every text one that can be read again."""
-    match value:
-        case str():
-            return replace_surrogates(value)
-        case dict():
-            members = sorted(value.items()) if name in SORTED else value.items()
-            return {_clean(key): _clean(member, key) for key, member in members}
-        case list() | tuple():
-            return [_clean(item) for item in value]
-    return value
 
 
 def job_from_manifest(entry: Entry, root: Path, where: str) -> Job:

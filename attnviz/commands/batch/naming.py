@@ -61,11 +61,6 @@ def _labels(values: Sequence[object]) -> list[str]:
 
 
 def _write_value(value: object) -> str:
-    match value:
-        case None:
-            return "none"
-        case bool():
-            return "true" if value else "false"
-        case tuple():
-            return ",".join(map(str, value))
-    return str(value)
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -54,50 +54,51 @@ def batch(spec: BatchSpec) -> Events:
         said = [f"{job.name}: {job.command} {format_settings(job.settings)}".rstrip() for job in plan.jobs]
         lines = tuple(escape_for_display(each, MAX_MESSAGE_LENGTH) for each in said if spec.printing.kind == "table")
         return iter((Result(lines=lines, closing=(would,), document=plan_report(plan.jobs, str(folder))),))
-    return store.run_locked(folder, _make(spec, plan, folder, n_workers))
+    return _make(spec, plan, folder, n_workers)
 
 
 def _make(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) -> Events:
     """Make every job, then what tells of all of them."""
-    try:
-        store.refuse_links(folder, PROGRESS)
-        before = _entries(folder)
-        # Also where all is made again it matters what was made: files that are not made any more go.
-        earlier = {name: replace(entry, fingerprint="") if spec.force else entry for name, entry in before.items()}
-        store.make_folder(folder / PROGRESS)
-        done: dict[str, Done] = {}
-        with open_executor(n_workers) as (executor, _):
-            for each in run_jobs(plan.jobs, folder, earlier, executor, spec.fail_fast):
-                done[each.entry.name] = each
-                if each.how != "failed":
-                    _keep(each.entry, folder)
-                yield _progress(each, len(done), len(plan.jobs))
-        entries = tuple(done[job.name].entry for job in plan.jobs if job.name in done)
-        manifest = Manifest(configs=plan.configs, versions=read_versions(), jobs=entries)
-        store.write(folder / NAME, to_bytes(manifest))
-        _clear(folder, plan, before, done)
-        changed = {name for name, each in done.items() if each.how == "made" and name in before}
-        changed -= {name for name in changed if done[name].entry.files == before[name].files}
-        pictures = {
-            name: [file.path for file in each.entry.files if file.path.endswith(".png")] for name, each in done.items()
-        }
-        thumbs = {name: shrink(folder / paths[0]) for name, paths in pictures.items() if paths}
-        # As it will be read another time: in this order.
-        ((_, page),) = html(batch_page(from_file(folder / NAME), thumbs, changed), FigureStyle())
-        store.write(folder / PAGE, page)
-        notices: tuple[str, ...] = ()
-        if gone := sorted(set(before) - {job.name for job in plan.jobs}):
-            jobs = "a job" if len(gone) == 1 else f"{len(gone)} jobs"
-            notices = (f"{folder} also holds what {jobs} of an earlier config made, such as {gone[0]}",)
-        said = how_ended((each.how for each in done.values()), len(plan.jobs)) or "no jobs"
-        yield Result(
-            notices=notices,
-            closing=(f"{said}; wrote {folder / NAME} and {folder / PAGE}",),
-            document=batch_report(manifest, {name: each.how for name, each in done.items()}, str(folder)),
-            failure=_failure(done.values(), len(plan.jobs)),
-        )
-    finally:
-        store.remove_folder(folder / PROGRESS)  # where there is nothing to go on from
+    with store.locked(folder):
+        try:
+            store.refuse_links(folder, PROGRESS)
+            before = _entries(folder)
+            # Also where all is made again it matters what was made: files that are not made any more go.
+            earlier = {name: replace(entry, fingerprint="") if spec.force else entry for name, entry in before.items()}
+            store.make_folder(folder / PROGRESS)
+            done: dict[str, Done] = {}
+            with open_executor(n_workers) as (executor, _):
+                for each in run_jobs(plan.jobs, folder, earlier, executor, spec.fail_fast):
+                    done[each.entry.name] = each
+                    if each.how != "failed":
+                        _keep(each.entry, folder)
+                    yield _progress(each, len(done), len(plan.jobs))
+            entries = tuple(done[job.name].entry for job in plan.jobs if job.name in done)
+            manifest = Manifest(configs=plan.configs, versions=read_versions(), jobs=entries)
+            store.write(folder / NAME, to_bytes(manifest))
+            _clear(folder, plan, before, done)
+            changed = {name for name, each in done.items() if each.how == "made" and name in before}
+            changed -= {name for name in changed if done[name].entry.files == before[name].files}
+            thumbs = dict[str, str]()
+            for name, each in done.items():
+                if pictures := [file.path for file in each.entry.files if file.path.endswith(".png")]:
+                    thumbs[name] = shrink(folder / pictures[0])
+            # As it will be read another time: in this order.
+            ((_, page),) = html(batch_page(from_file(folder / NAME), thumbs, changed), FigureStyle())
+            store.write(folder / PAGE, page)
+            notices: tuple[str, ...] = ()
+            if gone := sorted(set(before) - {job.name for job in plan.jobs}):
+                jobs = "a job" if len(gone) == 1 else f"{len(gone)} jobs"
+                notices = (f"{folder} also holds what {jobs} of an earlier config made, such as {gone[0]}",)
+            said = how_ended((each.how for each in done.values()), len(plan.jobs)) or "no jobs"
+            yield Result(
+                notices=notices,
+                closing=(f"{said}; wrote {folder / NAME} and {folder / PAGE}",),
+                document=batch_report(manifest, {name: each.how for name, each in done.items()}, str(folder)),
+                failure=_failure(done.values(), len(plan.jobs)),
+            )
+        finally:
+            store.remove_folder(folder / PROGRESS)  # where there is nothing to go on from
 
 
 def _progress(done: Done, number: int, total: int) -> Progress:

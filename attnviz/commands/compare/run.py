@@ -39,57 +39,54 @@ PICTURES = ("maps*", "difference*", "query-*", "rollout", "similarity", "distrib
 
 def compare(spec: CompareSpec, inputs: Inputs) -> Events:
     """Compare each model with the first, while no other run writes to the folder. Raises InvalidText."""
-    return store.run_locked(inputs.out, _compare(spec, inputs))
+    with store.locked(inputs.out):
+        drawing = Pictures.from_options(spec.figure, PICTURES, "*.safetensors")
+        corpus, (documents, copies) = inputs.corpus, leave_out_copies(inputs.documents)
+        models = _open_models(inputs.models, corpus.texts)
+        for document in documents:  # a text that cannot be read is refused before the first is measured
+            _check_room(models, document.text, spec.model.max_memory)
+        untrained = [model.name for model in models if model.trained is False]
+        yield Progress(0, len(documents), "texts", notices=(*_notices(spec, inputs, untrained), *copies))
+        answered = [_predictions(model, documents, spec.model) for model in models]
+        reading = [pair for pair in zip(models, answered, strict=True) if _reads(*pair, documents)]
+        if not reading:
+            raise InvalidText(f"none of {', '.join(model.name for model in models)} reads the text: {UNKNOWN_WORDS}")
+        if blind := [model.name for model in models if model.name not in {each.name for each, _ in reading}]:
+            models, answered = map(list, zip(*reading, strict=True))
+            said = f"{', '.join(blind)} {'is' if len(blind) == 1 else 'are'} left out: {UNKNOWN_WORDS}"
+            yield Progress(0, len(documents), "texts", notices=(said,))
+        names = [model.name for model in models]
+        right = [_judge(model, found, len(documents)) for model, found in zip(models, answered, strict=True)]
+        attentions = [model.attention if len(documents) == 1 else quickest_attention(model) for model in models]
+        measured = MeasuredTexts(names, spec.measure or (ALL,))
+        for count, document in enumerate(documents, 1):
+            attended = [attention(document.text, document.name) for attention in attentions]
+            measured.add(attended, [of_model[count - 1] for of_model in right])
+            yield Progress(count, len(documents), "texts", document.name)
+        from attnviz.table.numbers import stack
 
-
-def _compare(spec: CompareSpec, inputs: Inputs) -> Events:
-    drawing = Pictures.from_options(spec.figure, PICTURES, "*.safetensors")
-    corpus, (documents, copies) = inputs.corpus, leave_out_copies(inputs.documents)
-    models = _open_models(inputs.models, corpus.texts)
-    for document in documents:  # a text that cannot be read is refused before the first is measured
-        _check_room(models, document.text, spec.model.max_memory)
-    untrained = [model.name for model in models if model.trained is False]
-    yield Progress(0, len(documents), "texts", notices=(*_notices(spec, inputs, untrained), *copies))
-    answered = [_predictions(model, documents, spec.model) for model in models]
-    reading = [pair for pair in zip(models, answered, strict=True) if _reads(*pair, documents)]
-    if not reading:
-        raise InvalidText(f"none of {', '.join(model.name for model in models)} reads the text: {UNKNOWN_WORDS}")
-    if blind := [model.name for model in models if model.name not in {each.name for each, _ in reading}]:
-        models, answered = map(list, zip(*reading, strict=True))
-        said = f"{', '.join(blind)} {'is' if len(blind) == 1 else 'are'} left out: {UNKNOWN_WORDS}"
-        yield Progress(0, len(documents), "texts", notices=(said,))
-    names = [model.name for model in models]
-    right = [_judge(model, found, len(documents)) for model, found in zip(models, answered, strict=True)]
-    attentions = [model.attention if len(documents) == 1 else quickest_attention(model) for model in models]
-    measured = MeasuredTexts(names, spec.measure or (ALL,))
-    for count, document in enumerate(documents, 1):
-        attended = [attention(document.text, document.name) for attention in attentions]
-        measured.add(attended, [of_model[count - 1] for of_model in right])
-        yield Progress(count, len(documents), "texts", document.name)
-    from attnviz.table.numbers import stack
-
-    apart, first = measured.divergences, measured.last[0]
-    whole = Comparison(
-        models=tuple(map(_describe_model, models, measured.last, answered)),
-        texts=documents[0].name if len(documents) == 1 else corpus.name,
-        quoted=quote_text(first.provenance, first.queries) if len(documents) == 1 else "",
-        numbers=stack(measured.parts),
-        asked=choose_measures(measured.measures),
-        merged=measured.merged,
-        texts_sha256=hashlib.sha256(" ".join(measured.texts).encode()).hexdigest(),
-        divergences=None if apart is None else apart / len(documents),
-    )
-    pictures = pictures_of(spec, whole, measured.last)
-    extent = highest(pictures), len(measured.last[0].keys)
-    scales = choose_scale(spec.figure.scale, *extent), *list_scales(*extent)
-    n_tokens, width = round(whole.mean(names[0], "tokens")), whole.models[0].d_model
-    theory = theory_blocks(n_tokens, width, spec.kernel) if spec.theory else ()
-    report = compare_report(whole, pictures, scales, theory, spec)
-    pairs = zip(measured.last, whole.slugs, strict=True) if len(documents) == 1 else ()
-    records = {f"{slug}.safetensors": maps for maps, slug in pairs}
-    drawn = yield from drawing.write(report, inputs.out, records)
-    means = {measure.name: [whole.mean(name, measure.name) for name in names] for measure in whole.measures}
-    yield replace(drawn, rows=tuple(compare_rows(whole)), numbers=(TextNumbers(whole.texts, means, of=names),))
+        apart, first = measured.divergences, measured.last[0]
+        whole = Comparison(
+            models=tuple(map(_describe_model, models, measured.last, answered)),
+            texts=documents[0].name if len(documents) == 1 else corpus.name,
+            quoted=quote_text(first.provenance, first.queries) if len(documents) == 1 else "",
+            numbers=stack(measured.parts),
+            asked=choose_measures(measured.measures),
+            merged=measured.merged,
+            texts_sha256=hashlib.sha256(" ".join(measured.texts).encode()).hexdigest(),
+            divergences=None if apart is None else apart / len(documents),
+        )
+        pictures = pictures_of(spec, whole, measured.last)
+        extent = highest(pictures), len(measured.last[0].keys)
+        scales = choose_scale(spec.figure.scale, *extent), *list_scales(*extent)
+        n_tokens, width = round(whole.mean(names[0], "tokens")), whole.models[0].d_model
+        theory = theory_blocks(n_tokens, width, spec.kernel) if spec.theory else ()
+        report = compare_report(whole, pictures, scales, theory, spec)
+        pairs = zip(measured.last, whole.slugs, strict=True) if len(documents) == 1 else ()
+        records = {f"{slug}.safetensors": maps for maps, slug in pairs}
+        drawn = yield from drawing.write(report, inputs.out, records)
+        means = {measure.name: [whole.mean(name, measure.name) for name in names] for measure in whole.measures}
+        yield replace(drawn, rows=tuple(compare_rows(whole)), numbers=(TextNumbers(whole.texts, means, of=names),))
 
 
 def _describe_model(model: AttentionModel, maps: AttentionMaps, predictions: tuple[Prediction, ...]) -> ComparedModel:

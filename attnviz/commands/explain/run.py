@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from attnviz import store
 from attnviz.commands.explain.inputs import PICTURES, works_by_hand
 from attnviz.commands.explain.report import explain_report
 from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.inputs import Inputs
 from attnviz.models.protocols import Traceable
-from attnviz.running import Events, Result
+from attnviz.running import Events, Progress, Result
 from attnviz.running.pictures import Pictures
 from attnviz.selection import find_token, select_numbers
 from attnviz.text import decode_argument
@@ -21,28 +23,38 @@ def explain(spec: ExplainSpec, inputs: Inputs) -> Events:
 
     Raises ExecutionError or InvalidModel where the arithmetic does not give what the model gives.
     """
-    if not works_by_hand(spec, inputs.model):
-        from attnviz.commands.explain.answer.run import explain_model  # torch comes with it
+    (document,) = inputs.documents
+    pictures = Pictures.from_options(spec.figure, PICTURES, store.RECORD)
+    notices = list(inputs.corpus.notices)
+    if not (spec.text.index or spec.text.inline):
+        notices.append(f"explaining {document.name}; --text and --index choose others")
+    if works_by_hand(spec, inputs.model):
+        result = _work_by_hand(spec, inputs)
+    else:
+        from attnviz.commands.explain.answer.run import make_report  # torch comes with it
 
-        yield from explain_model(spec, inputs)
-        return
+        yield Progress(0, 1, "texts")
+        report, looks = make_report(spec, inputs.model, document, inputs.corpus.texts)
+        result = Result(report, rows=looks.cells(), is_text=True)
+    assert result.report is not None
+    with store.locked(inputs.out):
+        drawn = yield from pictures.write(result.report, inputs.out, None)
+    yield replace(result, report=drawn.report, files=drawn.files, notices=(*notices, *result.notices, *drawn.notices))
+
+
+def _work_by_hand(spec: ExplainSpec, inputs: Inputs) -> Result:
     (document,) = inputs.documents
     model = inputs.model.open(inputs.corpus.texts)
     assert isinstance(model, Traceable)
     (layer,) = select_numbers((str(spec.layer or 0),), model.n_layers, "layer")
     heads = select_numbers(spec.head, model.n_heads, "head") if spec.head else (0,)
     encoding = model.encode(document.text)
-    pieces, notices = encoding.tokens.pieces, list(inputs.corpus.notices)
+    pieces, notices = encoding.tokens.pieces, tuple[str, ...]()
     # The first token unless one is given; of a causal model the last, since the first sees only itself.
     query = len(encoding.ids) - encoding.n_padding - 1 if spec.model.causal else 0
-    if not (spec.text.index or spec.text.inline):
-        notices.append(f"explaining {document.name}; --text and --index choose others")
     if spec.query is None:
-        notices.append(f"explaining token {query} {pieces[query]!r}; --query chooses others")
+        notices = (f"explaining token {query} {pieces[query]!r}; --query chooses others",)
     else:
         query = find_token(decode_argument(spec.query), pieces)
     found = model.trace(document.text, document.name, layer, query)
-    report = explain_report(found, heads, spec.figure)
-    with store.locked(inputs.out):
-        drawn = yield from Pictures.from_options(spec.figure, PICTURES, store.RECORD).write(report, inputs.out, None)
-    yield Result(report, drawn.files, notices=(*notices, *drawn.notices), closing=(LESSON,))
+    return Result(explain_report(found, heads, spec.figure), notices=notices, closing=(LESSON,))

@@ -34,7 +34,6 @@ from attnviz.table.numbers import Numbers, add_up, stack
 from attnviz.table.parquet import INTEGER, NUMBER, encode_table, read_table
 
 NAME, MOMENTS, TEXTS = "attended.parquet", "moments.parquet", "texts-{}.parquet"
-EARLIER = "survey.safetensors"  # what earlier versions wrote, which kept sums and no numbers of texts
 SCHEMA = 7
 HINT = "attnviz survey writes one."
 NO_TEXTS = Numbers.from_rows([], ["text"], TEXT_COLUMNS)
@@ -142,7 +141,7 @@ def find_known(folder: Path, info: SurveyInfo, is_fresh: bool) -> Survey:
 
     Raises InvalidOption where the folder holds another survey, which would be lost.
     """
-    if not any(is_file(folder / name) for name in (NAME, EARLIER)):
+    if not is_file(folder / NAME):
         return begin_survey(folder, info)
     found = load_files(folder)
     if found.info != info:
@@ -174,9 +173,7 @@ def load_files(folder: Path) -> Survey:
     if not is_file(path):
         if is_folder(folder):
             list_folder(folder, InvalidRecord)  # refused where it may not be read
-        earlier = is_file(folder / EARLIER)
-        said = f"{folder / EARLIER} is of an earlier version, which kept no numbers of texts"
-        raise InvalidRecord(said if earlier else f"{folder} holds no {NAME}", hint="Survey again." if earlier else HINT)
+        raise InvalidRecord(f"{folder} holds no {NAME}", hint=HINT)
     try:
         attended, about = _read(path, WORD_KEYS | COUNTS, INTEGER)
         info: SurveyInfo = decode_json(SurveyInfo, about["info"], "info")

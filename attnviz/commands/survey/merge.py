@@ -27,9 +27,7 @@ def merge(spec: MergeSpec) -> Events:
         raise InvalidOption(f"{folder} is one of the parts", hint="Give another --out.")
     from attnviz.commands.survey.report import write_survey  # matplotlib comes with it: parts are refused without
 
-    def events() -> Events:
+    with store.locked(folder):
         empty = find_known(folder, parts[0].info, is_fresh=True)
         facts = next(part.facts for part in parts if part.facts is not None)
         yield from write_survey(empty.add(parts, facts), spec)
-
-    return store.run_locked(folder, events())

@@ -48,11 +48,6 @@ N_WORDS = 3  # listed of each head
 N_NAMED = 3  # heads that are listed of each pattern
 
 
-def check_pictures(spec: SurveySpec | MergeSpec) -> Pictures:
-    """Return how pictures are drawn. Raises InvalidOption for what cannot be."""
-    return Pictures.from_options(spec.figure, PICTURES, "")
-
-
 def write_survey(survey: Survey, spec: SurveySpec | MergeSpec) -> Events:
     """Draw what a survey found; nothing of a part, of which is said what it holds.
 
@@ -65,7 +60,7 @@ def write_survey(survey: Survey, spec: SurveySpec | MergeSpec) -> Events:
     if not len(survey.texts):
         raise InvalidOption("no text has tokens", hint="Choose others with --split.")
     report = survey_report(survey, spec.top, spec.figure.title, find_cards(spec.head_card, survey.info))
-    drawn = yield from check_pictures(spec).write(report, survey.folder, None)
+    drawn = yield from Pictures.from_options(spec.figure, PICTURES, "").write(report, survey.folder, None)
     yield replace(drawn, files=(*drawn.files, *survey.paths), rows=survey_rows(survey))
 
 

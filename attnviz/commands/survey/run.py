@@ -16,9 +16,10 @@ def survey(spec: SurveySpec, inputs: Inputs) -> Events:
     from attnviz.commands.survey.blocks import SurveyRun
     from attnviz.commands.survey.files import find_known
     from attnviz.commands.survey.plan import plan_survey
-    from attnviz.commands.survey.report import check_pictures, write_survey
+    from attnviz.commands.survey.report import PICTURES, write_survey
+    from attnviz.running.pictures import Pictures
 
-    check_pictures(spec)  # refused before the first text is measured
+    Pictures.from_options(spec.figure, PICTURES, "")  # refused before the first text is measured
     folder = inputs.out
     with store.locked(folder):
         plan = plan_survey(spec, inputs)

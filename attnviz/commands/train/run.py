@@ -14,7 +14,7 @@ from attnviz.commands.train.inputs import STATE, WEIGHTS, name_option, refuse_to
 from attnviz.commands.train.outcome import measure, write_card
 from attnviz.commands.train.recipe import Run, begin
 from attnviz.commands.train.spec import TrainSpec
-from attnviz.commands.train.state import load_state, resume, state_bytes
+from attnviz.commands.train.state import load_state, name_file_in_errors, state_bytes
 from attnviz.commands.train.training import TrainingStep
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSource
 from attnviz.inputs import Inputs
@@ -26,7 +26,6 @@ from attnviz.running import Events, Progress
 from attnviz.running.metrics import NAME as METRICS
 from attnviz.running.metrics import encode_metrics, load_metrics
 from attnviz.specs import PrintOptions
-from attnviz.text import Corpus
 
 PRINT_OPTIONS = tuple(field.name for field in fields(PrintOptions))
 NOT_IN_IDENTITY = ("dataset", "split", "device", "out", "resume", *PRINT_OPTIONS)  # what the weights do not depend on
@@ -38,65 +37,60 @@ def train(spec: TrainSpec, inputs: Inputs) -> Events:
     The folder always holds where the last whole epoch ended, which `--resume` goes on from. Raises InvalidOption,
     InvalidSource or InvalidText before anything is written.
     """
-    return store.run_locked(inputs.out, _train(spec, inputs.out, inputs.corpus))
-
-
-def _train(spec: TrainSpec, folder: Path, corpus: Corpus) -> Events:
-    refuse_to_overwrite(folder, spec)  # again: another run may have ended in between
-    texts, labels, names = [], [], []
-    for document in corpus.documents:
-        if document.label is None:
-            raise InvalidSource(f"{document.name} has no label", hint="Training needs a label for every text.")
-        texts.append(document.text)
-        labels.append(document.label)
-        names.append(document.name)
-    settings = {name: v for name, v in list_values(spec).items() if name not in NOT_IN_IDENTITY and v is not None}
-    identity = {**settings, "data_sha256": _sha256(texts, labels)}
-    notices, state = corpus.notices, None
-    if spec.resume and exists(folder / STATE):
-        state, earlier = load_state(folder / STATE)
-        _refuse_another_run(folder, earlier, identity)
-    elif spec.resume and exists(folder / METRICS):
-        metrics = load_metrics(folder)
-        _refuse_another_run(folder, {**metrics.settings, "data_sha256": metrics.data_sha256}, identity)
-        weights = folder / WEIGHTS
-        if not weights.is_file() or hashlib.sha256(weights.read_bytes()).hexdigest() != metrics.weights_sha256:
-            hint = "Choose another --out to train from the beginning."
-            raise InvalidModel(f"{weights} is not the file that {METRICS} was measured on", hint=hint)
-        yield write_card(folder, metrics, f"{spec.out} holds the end of this run already; nothing was trained")
-        return
-    elif spec.resume:
-        notices = (*notices, f"{folder} holds no training run to go on with: starting from the beginning")
-    run = begin(texts, labels, spec, names)
-    if state is not None:
-        resume(run.training, state, folder / STATE)
-    log = _TrainingLog(run, corpus.name, notices)
-    keep_freed_memory()
-    yield log.begin()
-    # A disk that refuses does so before the work.
-    store.write(folder / STATE, state_bytes(run.training.capture_state(), identity))
-    for step in run.training.steps():
-        if step.ends_epoch:
-            where_it_ends = state_bytes(run.training.capture_state(), identity)  # raises where a number is not finite
-            if step.improved:
-                save_checkpoint(folder, run.checkpoint, spec.storage)
-            store.write(folder / STATE, where_it_ends)
-        yield log.add(step)
-    metrics = measure(folder, run, settings, corpus.name, identity["data_sha256"])
-    store.write(folder / METRICS, encode_metrics(metrics))
-    result = write_card(folder, metrics)
-    store.remove(folder / STATE)
-    yield result
+    folder, corpus = inputs.out, inputs.corpus
+    with store.locked(folder):
+        refuse_to_overwrite(folder, spec)  # again: another run may have ended in between
+        if unlabelled := [document.name for document in corpus.documents if document.label is None]:
+            raise InvalidSource(f"{unlabelled[0]} has no label", hint="Training needs a label for every text.")
+        texts, names = corpus.texts, [document.name for document in corpus.documents]
+        labels = [document.label for document in corpus.documents if document.label is not None]
+        settings = {name: v for name, v in list_values(spec).items() if name not in NOT_IN_IDENTITY and v is not None}
+        identity = {**settings, "data_sha256": _sha256(texts, labels)}
+        notices, state = corpus.notices, None
+        if spec.resume and exists(folder / STATE):
+            state, earlier = load_state(folder / STATE)
+            _refuse_another_run(folder, earlier, identity)
+        elif spec.resume and exists(folder / METRICS):
+            metrics = load_metrics(folder)
+            _refuse_another_run(folder, {**metrics.settings, "data_sha256": metrics.data_sha256}, identity)
+            weights = folder / WEIGHTS
+            if not weights.is_file() or hashlib.sha256(weights.read_bytes()).hexdigest() != metrics.weights_sha256:
+                hint = "Choose another --out to train from the beginning."
+                raise InvalidModel(f"{weights} is not the file that {METRICS} was measured on", hint=hint)
+            yield write_card(folder, metrics, f"{spec.out} holds the end of this run already; nothing was trained")
+            return
+        elif spec.resume:
+            notices = (*notices, f"{folder} holds no training run to go on with: starting from the beginning")
+        run = begin(texts, labels, spec, names)
+        if state is not None:
+            with name_file_in_errors(folder / STATE):
+                run.training.restore(state)
+        log = _TrainingLog(run)
+        keep_freed_memory()
+        yield log.begin(corpus.name, notices)
+        # A disk that refuses does so before the work.
+        store.write(folder / STATE, state_bytes(run.training.capture_state(), identity))
+        for step in run.training.steps():
+            if step.ends_epoch:
+                where_it_ends = state_bytes(run.training.capture_state(), identity)  # raises for NaN
+                if step.improved:
+                    save_checkpoint(folder, run.checkpoint, spec.storage)
+                store.write(folder / STATE, where_it_ends)
+            yield log.add(step)
+        metrics = measure(folder, run, settings, corpus.name, identity["data_sha256"])
+        store.write(folder / METRICS, encode_metrics(metrics))
+        result = write_card(folder, metrics)
+        store.remove(folder / STATE)
+        yield result
 
 
 class _TrainingLog:
     """The log of a training: how it goes by the last point of the learning curve, a line at the end of each epoch."""
 
-    def __init__(self, run: Run, data: str, notices: tuple[str, ...]) -> None:
+    def __init__(self, run: Run) -> None:
         self.run = run
         self.training = run.training
         self.spec = run.training.spec
-        self.data, self.notices = data, notices
         self.saved = self.training.n_done  # steps that another run need not do again
         best, done = self.training.history.best, self.training.done
         # The best epoch lies in the folder, or the last where no text is held out.
@@ -104,14 +98,13 @@ class _TrainingLog:
         self.kept = f"{self.spec.out} holds {f'epoch {epoch}' if epoch else 'no model yet'}"
         self.n_texts, self.since = 0, time.monotonic()  # since training with labels began, in seconds
 
-    def begin(self) -> Progress:
+    def begin(self, data: str, notices: tuple[str, ...]) -> Progress:
         """Describe the run before its first step."""
         training = self.training
         n_texts, n_held_out = len(training.examples), len(training.held_out)
-        texts = f"{n_texts:,} texts of {self.data}, {f'{n_held_out:,}' if n_held_out else 'none'} held out"
+        texts = f"{n_texts:,} texts of {data}, {f'{n_held_out:,}' if n_held_out else 'none'} held out"
         what = f"training on {texts}; {self.run.n_parameters:,} parameters"
         later = [f"going on after step {self.saved:,} of {training.n_all:,}"] if self.saved else []
-        notices = self.notices
         if training.n_cut:  # what of the texts held out is beyond --max-tokens, and so never read in measuring
             verb, left = "is" if training.n_cut == 1 else "are", training.n_left_out
             tokens = "1 token is" if left == 1 else f"{left:,} tokens are"

@@ -14,7 +14,7 @@ import numpy as np
 
 from attnviz import store
 from attnviz.bounded import decode_json
-from attnviz.commands.train.training import DIVERGED, Training, TrainingState
+from attnviz.commands.train.training import DIVERGED, TrainingState
 from attnviz.display import shorten_name
 from attnviz.errors import ExecutionError, InvalidModel, InvalidRecord
 from attnviz.records.training_metrics import History
@@ -38,7 +38,7 @@ def state_bytes(state: TrainingState, run: Mapping[str, Any]) -> bytes:
 
 def load_state(file: Path) -> tuple[TrainingState, dict[str, Any]]:
     """Read what `state_bytes` gave, and of which run it is. Raises InvalidModel for anything else or a changed bit."""
-    with _name_file_in_errors(file):
+    with name_file_in_errors(file):
         arrays, meta = store.read_arrays(file, MAX_BYTES, "a training run")
         if meta["sha256"] != _sha256(arrays, meta["state"]):
             raise ValueError("its contents do not match its checksum")
@@ -47,14 +47,9 @@ def load_state(file: Path) -> tuple[TrainingState, dict[str, Any]]:
         return TrainingState(about["done"], about["pretrained"], history, arrays), about["run"]
 
 
-def resume(training: Training, state: TrainingState, file: Path) -> None:
-    """Put a run where `state`, which `file` holds, stands. Raises InvalidModel where it is of another model."""
-    with _name_file_in_errors(file):
-        training.restore(state)
-
-
 @contextmanager
-def _name_file_in_errors(file: Path) -> Iterator[None]:
+def name_file_in_errors(file: Path) -> Iterator[None]:
+    """Raise InvalidModel, which names the file, for whatever its contents bring about: it is of another model."""
     hint = "Choose another --out to start from the beginning."
     try:
         yield

@@ -397,12 +397,10 @@ def check_refused(folder: Path, said: str) -> None:
         run(folder)
 
 
-def test_a_damaged_survey_and_one_of_an_earlier_version_are_refused(tmp_path: Path) -> None:
+def test_a_damaged_survey_is_refused(tmp_path: Path) -> None:
     run(tmp_path)
     half(tmp_path / NAME)
     check_refused(tmp_path, "is not a readable Parquet file")
-    (tmp_path / NAME).rename(tmp_path / "survey.safetensors")
-    check_refused(tmp_path, "is of an earlier version")
 
 
 def test_a_number_that_is_not_finite_is_refused(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_the_least_and_the_most_that_can_be(change: dict[str, object]) -> None:
 
 
 def test_no_more_layers_are_trained_than_can_be_loaded() -> None:
-    assert MAX_LAYERS == checkpoint.MAX_LAYERS
+    assert checkpoint.LARGEST["n_layers"] == MAX_LAYERS
 
 
 def test_at_the_limits_it_trains(tmp_path: Path) -> None:

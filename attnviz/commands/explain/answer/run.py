@@ -3,39 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
-from attnviz import store
 from attnviz.commands.explain.answer.report import answer_report, looks_report
 from attnviz.commands.explain.answer.why import explain_answer, follow_looks
-from attnviz.commands.explain.inputs import PICTURES, parse_head
+from attnviz.commands.explain.inputs import parse_head
 from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection
-from attnviz.inputs import Inputs
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.loading import ModelReference
 from attnviz.records.attribution import Question
 from attnviz.records.explanation import KEYS, HeadName
 from attnviz.report import Report
-from attnviz.running import Events, Progress
-from attnviz.running.pictures import Pictures
 from attnviz.selection import find_token
 from attnviz.table.numbers import Numbers
 from attnviz.text import Document, decode_argument
-
-
-def explain_model(spec: ExplainSpec, inputs: Inputs) -> Events:
-    """Explain one text. Raises InvalidModel for a model whose parts do not sum to its own numbers."""
-    (document,) = inputs.documents
-    pictures = Pictures.from_options(spec.figure, PICTURES, store.RECORD)
-    yield Progress(0, 1, "texts")
-    report, looks = make_report(spec, inputs.model, document, inputs.corpus.texts)
-    with store.locked(inputs.out):
-        drawn = yield from pictures.write(report, inputs.out, None)
-    notices = list(inputs.corpus.notices)
-    if not (spec.text.index or spec.text.inline):
-        notices.append(f"explaining {document.name}; --text and --index choose others")
-    yield replace(drawn, rows=looks.cells(), notices=(*notices, *drawn.notices), is_text=True)
 
 
 def make_report(

@@ -98,15 +98,8 @@ def find_reason(stream: Stream, head: HeadName, query: int, key: int) -> dict[st
     weight = weights[key]
     at: dict[str, Any] = {"layer": head.layer, "head": str(head), "query": query, "key": key}
     at |= {"query_token": pieces[query], "key_token": pieces[key], "weight": weight}
-    untried: dict[str, Any] = {
-        "named": None,
-        "kind": None,
-        "written_in": None,
-        "source": None,
-        "weight_without": None,
-        "controls": [],
-    }
-    untried |= {"n_passing": 0, "n_writers": 0, "weights": weights}
+    untried: dict[str, Any] = dict.fromkeys(("named", "kind", "written_in", "source", "weight_without"))
+    untried |= {"controls": [], "n_passing": 0, "n_writers": 0, "weights": weights}
     if len(others) == 0:
         return {**at, "lead": 0.0, "writers": [], "leads": [], **untried}
     parts = stream.split_scores(head, query)
@@ -131,6 +124,7 @@ def find_reason(stream: Stream, head: HeadName, query: int, key: int) -> dict[st
         source = int(stream.split_sources(HeadName(*first[1:]), parts)[key].argmax())
     return {
         **at,
+        **untried,
         "named": str(first) if passing else None,
         "kind": first.kind,
         "written_in": first.layer,
@@ -139,7 +133,6 @@ def find_reason(stream: Stream, head: HeadName, query: int, key: int) -> dict[st
         "controls": trials[first].controls.tolist(),
         "n_passing": len(passing),
         "n_writers": len(shares),
-        "weights": weights,
     }
 
 
