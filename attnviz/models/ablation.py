@@ -6,9 +6,8 @@ is replaced.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -21,7 +20,7 @@ from attnviz.models.attribution.subject import Subject
 from attnviz.models.batches import Ids, pad
 from attnviz.models.classifier import Classifier
 from attnviz.models.predicting import WIDTH, probabilities
-from attnviz.models.without import OutputWeights, Projecting, average_heads, change_heads
+from attnviz.models.without import OutputWeights, Projecting, change_heads
 
 COPIES = 64  # of a text in one pass
 Answers = Float[np.ndarray, "_ label"]  # of copies, or of heads
@@ -101,21 +100,9 @@ def answers_with_heads(
     return np.concatenate(found)
 
 
-def mean_outputs(classifier: Classifier, attentions: Sequence[nn.Module], texts: Iterable[Ids]) -> MeanOutputs:
-    """Return what the heads of each layer give, before it is projected: the mean over all tokens of some texts.
-
-    The same texts in the same order give the same bits.
-    """
-    classifier.eval()
-    passes = (partial(_answers, classifier, ids, 1, multiple=1) for ids in texts)
-    with torch.inference_mode():
-        found = average_heads([attention.get_submodule("output") for attention in attentions], passes)
-    return np.stack([of_layer.cpu().numpy() for of_layer in found])
-
-
-def _answers(classifier: Classifier, ids: Ids, n_copies: int, multiple: int = WIDTH) -> Answers:
+def _answers(classifier: Classifier, ids: Ids, n_copies: int) -> Answers:
     device = classifier.temperature.device
-    batch = pad([ids] * n_copies, multiple)
+    batch = pad([ids] * n_copies, WIDTH)
     return probabilities(classifier, classifier(batch.ids.to(device), batch.real.to(device)).cpu())
 
 

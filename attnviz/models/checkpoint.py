@@ -23,7 +23,7 @@ from attnviz.errors import InvalidModel
 from attnviz.models import tokenizer
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
-from attnviz.models.sizes import MAX_D_MODEL, head_size
+from attnviz.models.sizes import MAX_D_MODEL
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.specs import KeepKind, PoolKind, StorageKind
 from attnviz.store.tensors import read_header
@@ -127,7 +127,6 @@ def _read_config(file: Path) -> Config:
                 raise ValueError(f"{name} is {least} to {most:,}")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidModel(f"{file} is not an attnviz configuration: {error}", hint="Copy the folder again.") from error
-    head_size(config.encoder.d_model, config.encoder.n_heads)
     return config
 
 

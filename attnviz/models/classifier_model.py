@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.errors import InvalidText
 from attnviz.models.checkpoint import Checkpoint
 from attnviz.models.encoder_model import EncoderModel, encoder_parts, size_of
 from attnviz.models.protocols import LabelledText
+from attnviz.models.without import average_heads
 from attnviz.records.answers import AnswerInfo
 from attnviz.specs import KeepKind, ModelOptions
 
@@ -80,14 +79,9 @@ class ClassifierModel(EncoderModel):
 
     def mean_outputs(self, texts: Iterable[str]) -> np.ndarray:
         """Return [layer, d_model]: what heads give on average over these, of those that have tokens. See `ablate`."""
-        from attnviz.models.ablation import mean_outputs
-
-        return mean_outputs(self.saved.classifier, self.attentions, self._ids(texts))
-
-    def _ids(self, texts: Iterable[str]) -> Iterator[np.ndarray]:
-        for text in texts:
-            with suppress(InvalidText):
-                yield np.array(self.encode(text).ids)
+        passes = (partial(self.attention_to_measure, text) for text in texts)
+        found = average_heads([each.module for each in self.list_projections()], passes)
+        return np.stack([of_layer.cpu().numpy() for of_layer in found])
 
     def ablate(
         self, text: str, other: str, kinds: Sequence[str], means: np.ndarray | None = None

@@ -118,7 +118,6 @@ def test_layers_have_the_numbers_of_the_model() -> None:
     assert maps.layer_numbers == (1, 3)
     assert maps.unseen_layers == (0, 2)
     assert maps.provenance.facts.n_layers_in_model == 4
-    assert dict(maps.provenance.settings)["layers_in_model"] == "1,3"
 
 
 def test_what_stands_beside_layers_is_no_layer() -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,13 @@ from torch import Tensor, nn
 
 import attnviz
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection
-from attnviz.models.ablation import answers_without_heads, mean_outputs
+from attnviz.models.ablation import answers_without_heads
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderBlock, EncoderConfig
 from attnviz.models.loading import find_model
 from attnviz.models.predicting import probabilities
 from attnviz.models.protocols import AttentionModel
+from attnviz.models.without import average_heads
 from attnviz.specs import ModelOptions
 from tests.attacks.endings import RunHere, worked
 from tests.models.captures import replaced
@@ -221,8 +223,14 @@ def test_a_head_that_attends_to_all_alike_is_one_that_asks_nothing(classifier: C
 
 def test_a_head_that_gives_its_mean_over_texts_is_one_of_a_bias_alone(classifier: Classifier) -> None:
     """That of all tokens of all texts, not of the text itself, nor of each text alike."""
-    means = mean_outputs(classifier, layers(classifier), [IDS, OTHER_IDS])
-    of_each = [mean_outputs(classifier, layers(classifier), [ids]) for ids in (IDS, OTHER_IDS)]
+    outputs = [layer.get_submodule("output") for layer in layers(classifier)]
+
+    def mean_outputs(*texts: Any) -> Any:
+        with torch.inference_mode():
+            passes = [partial(classifier, torch.tensor([[*ids]]), torch.ones(1, len(ids)) > 0) for ids in texts]
+            return np.stack([each.numpy() for each in average_heads(outputs, passes)])
+
+    means, of_each = mean_outputs(IDS, OTHER_IDS), [mean_outputs(ids) for ids in (IDS, OTHER_IDS)]
     np.testing.assert_allclose(means, (5 * of_each[0] + 3 * of_each[1]) / 8, atol=1e-12)
     _, found = answers_without_heads(classifier, layers(classifier), IDS, OTHER_IDS, ["mean"], means)
     for place in range(4):

@@ -23,7 +23,7 @@ from attnviz.models.device import enough_memory, seeded, versions
 from attnviz.models.huggingface.tokens import HuggingFaceEncoding
 from attnviz.models.huggingface.weights import LoadedWeights, others_failure
 from attnviz.models.protocols import EVERY, LayersAndHeads
-from attnviz.models.recording.assembly import assemble, describe_origin, facts_of, layers_seen
+from attnviz.models.recording.assembly import assemble, describe_origin, facts_of
 from attnviz.models.recording.groups import Group, choose_layers, group_calls
 from attnviz.models.recording.joining import join_heads
 from attnviz.models.recording.labels import AxisLabels
@@ -296,7 +296,6 @@ class HuggingFaceModel:
             ("model_type", str(self.loaded.model.config.model_type)),
             ("kernel", "eager" if self.loaded.eager else "scaled_dot_product_attention"),
             *describe_origin(group),
-            *layers_seen(group),
             *([("guess", group.guess)] if group.guess else []),
             ("causal", causal),
             ("max_tokens", self.spec.max_tokens),

@@ -51,9 +51,7 @@ def records(groups: Sequence[Group], names: Names, about: About, families: Seque
         apart = [("not_joined", first.apart)] if first.apart else []
         settings = *describe_origin(group), ("pass", group.number), ("group", group.name), *steps, *apart
         provenances = [
-            provenance_of(
-                of_group, side, (*settings, *layers_seen(group), ("row", side.text)), facts_of(group, side.window)
-            )
+            provenance_of(of_group, side, (*settings, ("row", side.text)), facts_of(group, side.window))
             for side in sides
         ]
         yield from assemble(group, sides, provenances)
@@ -150,13 +148,6 @@ def record_of(
             raise
         hint = "Some weight went to what was left out as padding: was the model given attention_mask?"
         raise InvalidRecord(error.problem, hint=hint) from error
-
-
-def layers_seen(group: Group) -> Iterator[tuple[str, Setting]]:
-    """Yield which layers of the model a group has, unless it has all."""
-    numbers, n_layers = group.layers
-    if numbers != tuple(range(n_layers or len(numbers))):
-        yield "layers_in_model", ",".join(map(str, numbers))
 
 
 def facts_of(group: Group, window: tuple[int, int] | None = None) -> Facts:
