@@ -269,7 +269,7 @@ def test_a_classifier_of_others_is_explained_from_its_folder(tmp_path: Path) -> 
     assert str(found.target) == "good − bad"
     assert found.tokens.pieces == ("[CLS]", "the", "acting", "saved", "the", "film", "[SEP]")
     assert found.removable.tolist() == [False, *(True,) * 5, False]
-    assert found.missing <= 1e-4
+    assert float(found.scores.sum()) + sum(share for _, share in found.others) == pytest.approx(found.total, abs=1e-4)
     alone = model.subject("the acting saved the film", "text", Question("2"))
     assert str(alone.target) == "neither"  # of three labels none stands against another
     assert attribute(alone, "leave-one-out").scores[[0, -1]].tolist() == [0, 0]
