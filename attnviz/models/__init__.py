@@ -19,6 +19,7 @@ BUILT_IN = (
 PACKAGED = (
     Plugin("minilm", "attnviz.models.huggingface.packaged:minilm", "all-MiniLM-L6-v2, an encoder of 6 × 12 heads"),
     Plugin("smollm2", "attnviz.models.huggingface.packaged:smollm2", "SmolLM2-135M-Instruct, a decoder, 30 × 9 heads"),
+    Plugin("dinov2", "attnviz.models.huggingface.packaged:dinov2", "a ViT of DINOv2's form, for images, 12 × 6 heads"),
 )
 
 MODELS = (*BUILT_IN, *PACKAGED)

@@ -81,6 +81,11 @@ class ModelReference(ABC):
         """
         return self
 
+    @property
+    def reads_images(self) -> bool:
+        """Whether it reads images, alone or beside words."""
+        return False
+
     def find_notices(self, texts: Iterable[str]) -> tuple[str, ...]:
         """Say what these texts are likely a mistake for."""
         return ()

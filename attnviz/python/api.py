@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
 
 import numpy as np
 
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidOption
+from attnviz.images import Photo
 from attnviz.measures import ALL, HEAD_KEYS, measure_heads, measure_maps
 from attnviz.models.loading import find_model
 from attnviz.models.plan import Needs, plan_recording
@@ -26,9 +28,10 @@ from attnviz.registry import suggest_name
 from attnviz.running.metrics import add_known_heads, find_known_heads
 from attnviz.running.pictures import Pictures
 from attnviz.selection import select_numbers
-from attnviz.specs import TextOptions
+from attnviz.specs import PretrainedOptions, TextOptions
 from attnviz.table.numbers import Numbers
-from attnviz.text import load_corpus
+from attnviz.text import Corpus, Document, load_corpus
+from attnviz.text.files import is_image
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,10 +40,12 @@ if TYPE_CHECKING:
 Settings = TypeVar("Settings")
 
 
-def attention(
+def attention(  # noqa: PLR0913 - each is an option of its own
     text: str,
     model: str = "multi",
     *,
+    question: str = "",
+    generate: int | None = None,
     factored: bool = False,
     layer: str | int | None = None,
     head: str | int | None = None,
@@ -49,8 +54,10 @@ def attention(
     """Attend over one text, as `attnviz heatmap --text TEXT --model MODEL` does.
 
     Args:
-        text: any text with at least one token.
+        text: any text with at least one token; of a model that reads images the path of one.
         model: a packaged model (`single`, `multi`, `multi:4`), a folder, or a name on the hub.
+        question: what is asked about an image.
+        generate: let the model write up to so many tokens, and record them, too.
         factored: keep q, k and the log-sum-exp of each row instead of the weights, which are worked out from them a
             block of rows at a time: for texts whose weights are too many. Of built-in models that have q and k, and of
             third-party models that attend through `scaled_dot_product_attention`.
@@ -66,6 +73,7 @@ def attention(
         InvalidText: for a text without tokens.
         InvalidOption: for a setting that the model does not have, and for a value of another type.
         InvalidSelection: for a layer or head that the model does not have.
+        InvalidSource: for an image that cannot be read.
 
     Examples:
         >>> import attnviz
@@ -74,9 +82,12 @@ def attention(
         (2, 2, 5, 5)
     """
     spec = parse_settings(AttentionSettings, text=text, model=model, layer=layer, head=head, **settings)
-    reference = find_model(spec.model)
+    reference = find_model(spec.model, PretrainedOptions(generate=generate))
     reference.check()
     corpus = load_corpus(TextOptions(text=(spec.text,)))
+    if is_image(text) and reference.reads_images:
+        photo = Photo.open(Path(text), question)
+        corpus = Corpus(photo, [Document(photo, str(photo), "image")])
     opened = reference.open(corpus.texts)
     (document,) = corpus.documents
     layers = select_numbers(spec.figure.layer, opened.n_layers, "layer") if spec.figure.layer else None
@@ -186,7 +197,7 @@ def show(
     Args:
         maps: a record, or weights in any form that `attnviz.from_attentions` takes.
         tokens: of weights, as `attnviz.from_attentions` has them; so are the next three.
-        keys: a record may be given an `attnviz.Grid`, since files of records keep no images.
+        keys: a record may be given an `attnviz.Grid`, such as one with an image.
         row: which text of a batch.
         attention_mask: 1 for a token and 0 for padding.
         **settings: as of `attnviz.heatmap`.

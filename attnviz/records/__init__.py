@@ -164,7 +164,7 @@ class AttentionMaps(Tabular):
     provenance: Provenance
     sink: PerQuery | None = None
     layer_numbers: tuple[int, ...] = ()
-    grid: Grid | None = None  # of keys that are patches of an image; the image itself is not written to a file
+    grid: Grid | None = None  # of keys that are patches of an image
     value_norms: ValueNorms | None = None  # ‖v_j W_O‖: times a weight, how much of the output it moves
     weighed: bool = False  # whether the weights are shares of that, see `measures.weighing`
     head_numbers: tuple[int, ...] = ()
@@ -186,7 +186,7 @@ class AttentionMaps(Tabular):
         if 0 in self.weights.shape:
             raise InvalidRecord(f"weights of shape {self.weights.shape} are empty")
         self._check_numbers(n_layers, n_heads)
-        if self.grid is not None and not len(self.keys) - self.grid.n_patches >= 0:
+        if self.grid is not None and not self.grid.fits(len(self.keys)):
             raise InvalidRecord(f"{self.grid.n_patches} patches do not fit {len(self.keys)} keys")
         object.__setattr__(self, "attendable", np.broadcast_to(self.attendable, (n_layers, *expected)))
         for layer, number in enumerate(self.layer_numbers):  # layer by layer, so that checking costs one layer's memory

@@ -32,7 +32,7 @@ def encode_metadata(maps: AttentionMaps) -> dict[str, Any]:
         },
         "layer_numbers": maps.layer_numbers,
         **({} if maps.head_numbers == tuple(range(maps.n_heads)) else {"head_numbers": maps.head_numbers}),
-        **({} if maps.grid is None else {"grid": [maps.grid.n_rows, maps.grid.n_columns]}),
+        **({} if maps.grid is None else {"grid": [maps.grid.n_rows, maps.grid.n_columns, *maps.grid.at]}),
     }
 
 

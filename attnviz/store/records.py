@@ -28,10 +28,11 @@ from attnviz.store.metadata import SCHEMA, encode_metadata, parse_provenance
 from attnviz.store.tensors import read_header
 
 VALUE_NORMS = "value_norms"  # [layer, head, key], of any record; versions before do not read it
+IMAGE = "image"  # [height, width], grey: what patches are of, as small as a picture needs it
 RECORD = "attention.safetensors"
 RECORD_HINT = f"attnviz heatmap writes {RECORD}."
 OTHER_ENDINGS = (".html", ".png", ".svg", ".pdf", ".csv", ".json", ".npy")
-TYPES = dict.fromkeys(("attendable", "attendable_keys"), "bool")  # other tensors are float32
+TYPES = {"attendable": "bool", "attendable_keys": "bool", IMAGE: "uint8"}  # other tensors are float32
 MAX_RECORD = 2**32  # bytes, unless the caller allows more
 
 
@@ -69,6 +70,8 @@ def _encode(maps: AttentionMaps) -> tuple[dict[str, np.ndarray], dict[str, str]]
         tensors |= {
             name: each for name, each in (("sink", maps.sink), (VALUE_NORMS, maps.value_norms)) if each is not None
         }
+        if maps.grid is not None and maps.grid.pixels is not None:
+            tensors[IMAGE] = maps.grid.pixels
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     # ensure_ascii: a piece may hold half of a surrogate pair, which UTF-8 cannot
     return tensors, {"attnviz": json.dumps(meta, allow_nan=False)}
@@ -161,10 +164,13 @@ def _make_record(tensors: Mapping[str, np.ndarray], metadata: dict[str, str], na
         if meta["schema"] == FACTORED:
             given = (queries, keys, provenance, None, layers)
             return FactoredMaps(*given, value_norms=norms, head_numbers=heads, factors=read_factors(meta, tensors))
-        grid = decode_json(tuple[int, ...] | None, meta.get("grid"), "grid")
+        grid = None
+        if meta.get("grid") is not None:
+            n_rows, n_columns, *at = decode_json(tuple[int, ...], meta["grid"], "grid")
+            grid = Grid(n_rows, n_columns, at=at).over(tensors.get(IMAGE))
         return AttentionMaps(
             *(tensors["weights"], queries, keys, tensors["attendable"], provenance, tensors.get("sink"), layers),
-            grid=None if grid is None else Grid(*grid),
+            grid=grid,
             value_norms=norms,
             head_numbers=heads,
         )

@@ -21,12 +21,13 @@ MARKS = {codecs.BOM_UTF8: UTF_8, codecs.BOM_UTF32_LE: "utf-32"}  # the latter be
 MARKS |= dict.fromkeys((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "utf-16")
 # What files that are no texts begin with, what they are, and what to do. Of a .zip its first members say what it is.
 NUMBERS = ("holds numbers, not a text", "attnviz render draws weights.")
+IMAGE = ("is a picture or a sound", "attnviz heatmap FILE --model dinov2 draws images.")
 OFFICE = ("is a document of an office program", "Save a table as CSV, and a text as .txt.")
 KINDS = {
     b"%PDF-": ("is a PDF", "Save its words as .txt."),
     b"PAR1": ("is a Parquet table", "Let its name end in .parquet."),
     **dict.fromkeys((b"\x93NUMPY", b"\x89HDF"), NUMBERS),
-    **dict.fromkeys((b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF"), ("is a picture or a sound", "Give a text.")),
+    **dict.fromkeys((b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF"), IMAGE),
     b"{\\rtf1\\": OFFICE,
     **{
         sign: ("is compressed", f"Let its name end in {ending}, as it was called before.")
@@ -46,6 +47,11 @@ ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 LOOKED_AT = 2**12  # bytes that say what a file is
 ENCODING_HINT = "Save the file as UTF-8, or name what it is in: --encoding latin-1, say."
+
+
+def is_image(name: str) -> bool:
+    """Return whether a file is called as images are."""
+    return name.lower().endswith((".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp"))
 
 
 def check_encoding(name: str | None) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from attnviz.measures.divergence import divergence_from_mean
 from attnviz.records import AttentionMaps, Measurement
-from attnviz.report import Heatmap, HeatmapGrid, Note, Report, Scale
+from attnviz.report import Block, Heatmap, HeatmapGrid, Note, Report, Scale
 from attnviz.selection import find_token, is_slice, select_pairs
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views import captions
@@ -70,27 +70,28 @@ def heatmap_report(
     is_many, asked = has_many(maps, places, spec), part.queries
     notable = find_notable(maps, order, spec.sort is not None) if is_many else {}
     many = ManyHeads(maps, places, part, notable, spec.sort)
+    patches = draw_patches(maps, places, spec)
     drawn: list[Heatmap | HeatmapGrid] = []
     if spec.query is not None and not is_slice(spec.query):
         asked = (find_token(spec.query, maps.queries.pieces),)
-        drawn.append(draw_strip(maps, places, part, *asked))
-    else:
+        drawn += [] if patches else [draw_strip(maps, places, part, *asked)]
+    elif not patches:
         together = arrange_overview(maps, pictures, places, spec)
         drawn += many.draw(together[0]) if is_many else together
         if not spec.pick and (not is_many or spec.all_heads or spec.layer or spec.head):
             drawn += pictures
-    patches = draw_patches(maps, places, spec)
     rolled, others = _draw_rollout(maps, part, spec.scale) if spec.rollout else ({}, ())
     curves = tuple(distance_curves(maps, places, whole=share is None)) if spec.distance else ()
     numbers = heads_table(maps, [*measurements, *([share] if share else [])], places, part, spec, notable)
     of_layers = layers_table(maps, measurements, layers)
-    listed = () if pooled else pictures
-    if notable and not pooled and spec.table != "full":  # of very many heads those that are worth a look
+    listed = () if pooled or patches else pictures
+    if notable and listed and spec.table != "full":  # of very many heads those that are worth a look
         listed = tuple(picture for picture, place in zip(pictures, places, strict=True) if place in notable)
     tops = [top_table(each, maps.real_queries, spec.top_k) for each in (*listed, *others)]
     notes = [*captions.collect_notes(maps.heads_alone)]
-    said, answer = describe_heads(maps, order), tabulate_answer(maps, order, TokenSelection(asked, part.keys))
-    if notable:
+    asking = TokenSelection(asked, part.keys)
+    answer: Sequence[Block] = patches or (*describe_heads(maps, order), tabulate_answer(maps, order, asking))
+    if notable and not patches:
         notes.append(many.describe())
     hides = _describe_mean_hides(maps, places, measurements)
     title = captions.compose_title(maps.provenance, spec.title, captions.quote_text(maps.provenance, maps.queries))
@@ -103,7 +104,7 @@ def heatmap_report(
         subtitle=captions.join(
             captions.compose_subtitle(maps, part, share_hidden, own_title=spec.title is not None), hides
         ),
-        blocks=(*patches, *drawn, *others, *curves, *said, answer, numbers, *of_layers, *tops, *notes),
+        blocks=(*drawn, *others, *curves, *answer, numbers, *of_layers, *tops, *notes),
         scale=_describe_scale(maps, choose_scale(spec.scale, *extent)),
         scales=tuple(_describe_scale(maps, each) for each in list_scales(*extent)),
         facts=captions.list_facts(maps.provenance),
@@ -116,7 +117,7 @@ def heatmap_report(
         },
         max_lines=MAX_LINES,
         screen=tuple((maps.layer_numbers[layer], int(maps.head_names[head])) for layer, head in shown),
-        panels=pictures if notable and not isinstance(drawn[0], Heatmap) else (),
+        panels=pictures if notable and drawn and not isinstance(drawn[0], Heatmap) else (),
     )
     is_alone = len(maps.keys) == 1 and maps.sink is None
     return replace(report, blocks=(Note(ONE_KEY, leads=True), *notes), screen=()) if is_alone else report

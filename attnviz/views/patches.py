@@ -1,71 +1,91 @@
-"""What one query attends to among the patches of an image, as they lie in it. Knows records and `report`."""
+"""Where in an image heads look: pictures over it, and which of its nine parts get how much. Knows records and `report`.
+
+One query at a time looks: the marker that stands for the whole image, a chosen place, or a word as it is written.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+from jaxtyping import Float32
 
+from attnviz.display import list_first
+from attnviz.measures.notable import MovedRows, choose_notable
 from attnviz.records import AttentionMaps
-from attnviz.report import Heatmap, HeatmapGrid, Note
+from attnviz.records.grid import Grid
+from attnviz.records.head_names import MIN_SHARE, write_share
+from attnviz.report import Block, Column, Heatmap, HeatmapGrid, Note, Table
 from attnviz.selection import find_token
 from attnviz.specs import FigureOptions
-from attnviz.views.head_pictures import Place, arrange_overview, name_place
-from attnviz.views.tokens import quote_token
+from attnviz.views.head_pictures import Place, arrange_overview, choose_columns, name_head, name_place
+from attnviz.views.many_heads import MAX_FILES, N_NOTABLE
+from attnviz.views.tokens import label_queries, label_token
+
+PARTS = ("upper left", "top", "upper right", "left", "centre", "right", "lower left", "bottom", "lower right")
+N_ROWS, N_PARTS, N_WORDS = 8, 4, 12  # heads in the table, parts in the first line, words that have a picture
+SINK = 0.02  # of all attention, for one patch: more than a patch gets for what it shows
+MORE = "All heads: --table heads or full. --query 3,5 asks what the patch in row 3, column 5 looks at."
 
 
-def draw_patches(
-    maps: AttentionMaps, places: Sequence[Place], spec: FigureOptions
-) -> tuple[()] | tuple[HeatmapGrid, Note]:
-    """Draw the heads for one query over the image, if it is there, and note what goes elsewhere.
+def draw_patches(maps: AttentionMaps, places: Sequence[Place], spec: FigureOptions) -> tuple[Block, ...]:
+    """Draw what heads look at for one query over the image, if it is there, and say it: which part, and how much.
 
-    Nothing of a record without patches, or of lines and texts. The query is `spec.query`, else the first token before
-    the patches, else the one in the middle. Raises InvalidSelection for a query that is not there.
+    Nothing of a record without patches, or of lines and texts. The query is `spec.query`, else the one that chose the
+    first word that was written, the first token if it is no patch, or the patch in the middle. Of many heads those that
+    are most unlike an equal share and one another are drawn large, and all of them small. Raises InvalidSelection for a
+    query that is not there.
     """
     if maps.grid is None or spec.kind != "map":
         return ()
-    query, grid = 0, maps.grid
-    if spec.query is not None:
-        query = find_token(spec.query, maps.queries.pieces)
-    elif maps.self_attention and len(maps.keys) <= grid.n_patches:
-        query = grid.n_rows // 2 * grid.n_columns + grid.n_columns // 2
-    pictures = tuple(_draw_patch_map(maps, place, query) for place in places)
-    grids = arrange_overview(maps, pictures, places, spec)
-    name = quote_token(maps.queries, query)
-    over = "over the image" if grid.pixels is not None else "over the patches of the image"
-    title = f"what {name} attends to, {over}"
-    if grids:
-        picture = replace(grids[0], name="patches", title=f"{title}: {grids[0].title}".rstrip(": "))
-    else:
-        picture = HeatmapGrid("patches", title, pictures, 1)
-    return picture, Note(" ".join(_describe_patches(maps, places, query)))
+    grid, at = maps.grid, np.array(maps.grid.find_places(len(maps.keys)))
+    query = find_token(spec.query, maps.queries.pieces) if spec.query is not None else _choose_query(maps, grid)
+    rows = np.stack([maps.rows(*place, slice(query, query + 1))[0] for place in places])
+    pictures = tuple(_draw_patch_map(maps, grid, place, row, query) for place, row in zip(places, rows, strict=True))
+    name = label_queries(maps)[query]
+    title = f"what “{name}” looks at, over the {'image' if grid.pixels is not None else 'patches of the image'}"
+    chosen = _choose_heads(rows[:, at])
+    drawn = [HeatmapGrid("patches", title, pictures, 1)]
+    for whole in arrange_overview(maps, pictures, places, spec):
+        plain = tuple(replace(each, note="", strength="") for each in whole.maps)
+        whole = replace(whole, maps=plain, title=f"{title}: {whole.title}".rstrip(": "), footnote="", shares={})
+        drawn = [replace(whole, name="patches")]
+        if len(places) > MAX_FILES and not spec.pick:
+            panels = tuple(replace(plain[n], title=name_head(maps, places[n])) for n in sorted(chosen))
+            said = f"{title}: {len(panels)} of {len(places)} heads, each unlike the others"
+            large = HeatmapGrid("patches", said, panels, choose_columns(len(panels)), reflows=True)
+            drawn = [large, replace(whole, small=whole.edges is not None)]
+    return *drawn, *_draw_words(maps, grid, places), *_describe(maps, grid, places, rows, query, chosen)
 
 
-def _describe_patches(maps: AttentionMaps, places: Sequence[Place], query: int) -> Iterator[str]:
-    assert maps.grid is not None
-    yield "Patches are called by row and column."
-    if maps.grid.pixels is not None:
-        yield "Their colours are mixed with the image under them."
-    if n_leading := len(maps.keys) - maps.grid.n_patches:
-        rows = [maps.rows(*place, slice(query, query + 1))[0] for place in places]
-        shares = [float(row[:n_leading].sum()) for row in rows]
-        before = "the token" if n_leading == 1 else f"the {n_leading} tokens"
-        share = f"{min(shares):.0%} to {max(shares):.0%}"
-        yield f"{share} of what {quote_token(maps.queries, query)} attends to goes to {before} before them."
+def _choose_query(maps: AttentionMaps, grid: Grid) -> int:
+    if maps.chosen:
+        return len(maps.queries) - len(maps.chosen)
+    if maps.self_attention and len(maps.keys) == grid.n_patches:
+        return grid.find_places(grid.n_patches)[grid.n_rows // 2 * grid.n_columns + grid.n_columns // 2]
+    return 0
 
 
-def _draw_patch_map(maps: AttentionMaps, place: Place, query: int) -> Heatmap:
-    grid, (layer, head) = maps.grid, place
-    assert grid is not None
-    shape = (grid.n_rows, grid.n_columns)
-    allowed = maps.attendable[layer, query]
+def _choose_heads(rows: Float32[np.ndarray, "head patch"]) -> list[int]:
+    """Choose heads that say most about one query's look, those that are most worth it first."""
+    share = rows.sum(axis=1, dtype=np.float64)[:, None]
+    shares = (rows / np.maximum(share, 1e-9)).astype(np.float32)[:, None]
+    equal = np.full((1, 1, rows.shape[1]), 1 / rows.shape[1], dtype=np.float32)
+    found = choose_notable(MovedRows(np.zeros(1, int), shares, share, equal, np.zeros(len(rows), int)), N_NOTABLE)
+    return list(found) or list(range(min(len(rows), N_NOTABLE)))
+
+
+def _draw_patch_map(maps: AttentionMaps, grid: Grid, place: Place, row: np.ndarray, query: int) -> Heatmap:
+    shape, at = (grid.n_rows, grid.n_columns), np.array(grid.find_places(len(maps.keys)))
+    allowed = maps.attendable[place[0], query]
     name, title = name_place(maps, place)
     return Heatmap(
         name=name,
         title=title,
-        values=maps.rows(layer, head, slice(query, query + 1))[0, -grid.n_patches :].reshape(shape),
-        allowed=allowed[-grid.n_patches :].reshape(shape),
+        values=row[at].reshape(shape),
+        allowed=allowed[at].reshape(shape),
         rows=tuple(map(str, range(grid.n_rows))),
         columns=tuple(map(str, range(grid.n_columns))),
         row_axis="row of patches",
@@ -73,3 +93,56 @@ def _draw_patch_map(maps: AttentionMaps, place: Place, query: int) -> Heatmap:
         equal=np.full(grid.n_rows, 1 / max(int(allowed.sum()), 1), dtype=np.float32),
         backdrop=grid.pixels,
     )
+
+
+def _draw_words(maps: AttentionMaps, grid: Grid, places: Sequence[Place]) -> Iterator[HeatmapGrid]:
+    """Draw what each word that was written looked at, as the mean over heads."""
+    if not maps.chosen:
+        return
+    first, names = len(maps.queries) - len(maps.chosen), label_queries(maps)
+    drawn = []
+    for query in range(first, min(len(maps.queries), first + N_WORDS)):
+        mean = np.mean([maps.rows(*place, slice(query, query + 1))[0] for place in places], axis=0)
+        picture = _draw_patch_map(maps, grid, places[0], mean, query)
+        drawn.append(replace(picture, name=f"word-{query}", title=names[query]))
+    title = f"where each word that was written looks, as the mean of {len(places)} heads"
+    yield HeatmapGrid("words", title, tuple(drawn), choose_columns(len(drawn)), reflows=True)
+
+
+def _describe(
+    maps: AttentionMaps, grid: Grid, places: Sequence[Place], rows: np.ndarray, query: int, chosen: Sequence[int]
+) -> Iterator[Block]:
+    """Say in which part of the image each head looks, and what goes to what is no patch."""
+    at = np.array(grid.find_places(len(maps.keys)))
+    thirds = (np.arange(n) * 3 // n for n in (grid.n_rows, grid.n_columns))
+    parts = np.add.outer(*(each * step for each, step in zip(thirds, (3, 1), strict=True))).ravel()
+    shares = np.stack([rows[:, at[parts == part]].sum(axis=1) for part in range(len(PARTS))], axis=1)
+    best, most, beside = shares.argmax(axis=1), shares.max(axis=1), 1 - rows[:, at].sum(axis=1)
+    kinds: dict[str, list[str]] = defaultdict(list)
+    for n in np.argsort(-most):
+        if most[n] >= MIN_SHARE:
+            kinds[PARTS[best[n]]].append(f"{name_head(maps, places[n])} {write_share(most[n])}")
+    said = [f"{part} {list_first(heads, 2)}" for part, heads in [*kinds.items()][:N_PARTS]]
+    others = np.delete(rows.mean(axis=0), at)
+    if others.size:
+        strongest = label_token(maps.keys, int(np.delete(np.arange(len(maps.keys)), at)[others.argmax()]))
+        share = f"{write_share(others.max())} of it all " if others.size > 1 else ""
+        said.append(f"beside the image {write_share(float(beside.mean()))} on average, {share}to “{strongest}”")
+    yield Note(f"“{label_token(maps.queries, query)}” looks at: {' · '.join(said)}.", leads=True)
+    received = np.mean([maps.rows(*places[n], slice(0, len(maps.queries))).mean(axis=0)[at] for n in chosen], axis=0)
+    names = [label_token(maps.keys, int(place)) for place in at]
+    if sinks := [f"{names[n]} {write_share(received[n])}" for n in np.argsort(-received)[:3] if received[n] >= SINK]:
+        yield Note(f"Patches that all look at, whatever they show (sinks): {', '.join(sinks)}.", leads=True)
+    table = [
+        (
+            name_head(maps, places[n]),
+            PARTS[best[n]],
+            write_share(most[n]),
+            names[rows[n, at].argmax()],
+            f"{rows[n, at].max():.2f}".removeprefix("0"),
+            write_share(max(0.0, float(beside[n]))),
+        )
+        for n in chosen[:N_ROWS]
+    ]
+    columns = ("head", "looks at", "share", "most at", "weight", "beside")
+    yield Table("answer", "", "answer", tuple(map(Column, columns)), tuple(table), more=MORE)

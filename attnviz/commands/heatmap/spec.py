@@ -3,18 +3,21 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from attnviz.options import MODEL, Option
+from attnviz.options import ARGUMENT, MODEL, Option
 from attnviz.specs import FigureOptions, ModelOptions, PretrainedOptions, PrintOptions, TextOptions
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeatmapSpec:
-    """Draw who attends to what: heads one by one (with more than 24, twelve worth a look), side by side and in numbers.
+    """Draw who attends to what in a text or an image, head by head and in numbers.
 
     Example: attnviz heatmap "the cat sat on the mat" --heads 8
     """
 
     text: TextOptions = TextOptions()
+    question: Annotated[
+        str | None, Option("What is asked about an image, of a model that reads both.", ARGUMENT, "QUESTION")
+    ] = None
     model: ModelOptions = ModelOptions()
     pretrained: PretrainedOptions = PretrainedOptions()
     factored: Annotated[

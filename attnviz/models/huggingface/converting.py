@@ -1,7 +1,7 @@
-"""From a GGUF file to a folder of safetensors that `transformers` reads in a second, number by number the same.
+"""From a GGUF or ONNX file to a folder of safetensors that `transformers` reads in a second, number by number the same.
 
-Its own reader gives a model that it refuses to save, because it counts as quantized: so the weights go into a fresh one
-of the same class.
+Of GGUF, its own reader gives a model that it refuses to save, because it counts as quantized: so the weights go into a
+fresh one of the same class.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from attnviz import store
 from attnviz.errors import ExecutionError, InvalidModel
 from attnviz.models.huggingface.files import WEIGHTS
 from attnviz.models.huggingface.weights import quietly
+
+QKVO = {f"attention.attention.{name}": name[0] for name in ("query", "key", "value")}  # as older releases had them
+QKVO["attention.output.dense"] = "o"
 
 
 def convert_gguf(source: Path, folder: Path) -> Iterator[None]:
@@ -61,3 +64,40 @@ def _read(source: Path) -> tuple[Any, Any]:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         problem = f"{source} cannot be converted: {reason}"
         raise InvalidModel(problem, hint="Another transformers or gguf may do.") from error
+
+
+def convert_dinov2(source: Path, folder: Path) -> Iterator[None]:
+    """Write the vision transformer that stands in an ONNX graph under `backbone.`, and how an image is made ready.
+
+    Its modules have the names of the library but for those of attention. A linear layer's weight has none: it is the
+    matrix of the product to which the layer's bias is added. Yields and raises as `convert_gguf` does.
+    """
+    import onnx
+    from onnx.numpy_helper import to_array
+    from transformers import BitImageProcessorPil, Dinov2Config, Dinov2Model
+
+    graph = onnx.load(str(source)).graph
+    arrays = {each.name: torch.tensor(to_array(each)) for each in graph.initializer}
+    made_by = {output: node for node in graph.node for output in node.output}
+    named = {name: array for name, array in arrays.items() if name.startswith("backbone.")}
+    for node in (each for each in graph.node if each.op_type == "Add"):
+        for bias, other in (tuple(node.input), tuple(node.input)[::-1]):
+            product = made_by.get(other)
+            if bias in named and product is not None and product.op_type == "MatMul":
+                (matrix,) = (arrays[each] for each in product.input if each in arrays)
+                named[bias.removesuffix("bias") + "weight"] = matrix.T.contiguous()
+    yield
+    state = {name.removeprefix("backbone."): array for name, array in named.items()}
+    for old, new in QKVO.items():
+        state = {name.replace(old, f"attention.{new}_proj"): array for name, array in state.items()}
+    unnamed = {tuple(array.shape): array for name, array in arrays.items() if name not in named}
+    config = Dinov2Config(hidden_size=384, num_attention_heads=6, image_size=518, use_mask_token=False)
+    state["embeddings.position_embeddings"] = torch.cat([unnamed[1, 1, 384], unnamed[1, 37**2, 384]], 1)
+    with quietly(bars=False):
+        model = Dinov2Model(config)
+        model.load_state_dict(state, strict=True)
+        store.fill(folder, model.save_pretrained)
+        colours = {"image_mean": (0.485, 0.456, 0.406), "image_std": (0.229, 0.224, 0.225)}  # of ImageNet
+        reader = BitImageProcessorPil(size={"shortest_edge": 24 * 14}, do_center_crop=False, **colours)
+        store.fill(folder, reader.save_pretrained)
+    yield

@@ -30,9 +30,10 @@ VOCABULARIES: tuple[str, ...] = ("tokenizer.json", "vocab.json", "vocab.txt")
 VOCABULARIES += ("spiece.model", "tokenizer.model", "sentencepiece.bpe.model")
 TEMPLATE = "chat_template.jinja"  # or a field of the next
 ADDITIONS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", TEMPLATE)
+PROCESSORS = ("preprocessor_config.json", "processor_config.json")  # of models that read images, or sounds
 FETCHED = (  # never *.bin, *.pt or *.py
     *(CONFIG, "generation_config.json", WEIGHTS, INDEX, "model-*.safetensors"),
-    *(*VOCABULARIES, "merges.txt", *ADDITIONS),
+    *(*VOCABULARIES, "merges.txt", *ADDITIONS, *PROCESSORS, "video_preprocessor_config.json", "chat_template.json"),
 )
 PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.h5", "*.msgpack")
 SAFE = "Save it as safetensors: model.save_pretrained(folder, safe_serialization=True)."
@@ -154,6 +155,11 @@ def knows_chats(folder: Path) -> bool:
     settings = folder / ADDITIONS[0]
     written = read_bytes(settings, MAX_ADDITIONS, InvalidModel) if is_file(settings) else b""
     return is_file(folder / TEMPLATE) or b'"chat_template"' in written
+
+
+def knows_images(folder: Path) -> bool:
+    """Return whether a model's folder says how images, or sounds, are made ready for it."""
+    return any(is_file(folder / name) for name in PROCESSORS)
 
 
 def check_labels(folder: Path) -> None:

@@ -6,6 +6,7 @@ takes to watch every step.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -19,6 +20,19 @@ from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.records import AttentionMaps, Setting
 
 KEPT = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_bos_token_id")
+
+
+def write_greedily(writer: Any, n_tokens: int, inputs: Mapping[str, Any], n_before: int) -> tuple[int, ...]:
+    """Let a model write behind so many tokens, each time the most probable one; an end marker is among them.
+
+    What its files say of penalties is left out.
+    """
+    from transformers import GenerationConfig
+
+    kept = {name: getattr(writer.generation_config, name) for name in KEPT}
+    writer.generation_config = GenerationConfig(max_new_tokens=n_tokens, do_sample=False, num_beams=1, **kept)
+    with enough_memory(), torch.inference_mode():
+        return tuple(map(int, writer.generate(**inputs)[0, n_before:].tolist()))
 
 
 class HuggingFaceWriter(HuggingFaceModel):
@@ -50,18 +64,10 @@ class HuggingFaceWriter(HuggingFaceModel):
 
         Raises as `encode` does.
         """
-        from transformers import GenerationConfig
-
         read = self.encode(text, choice)
-        writer = self.loaded.headed
-        assert writer is not None
-        # What its files say of penalties is left out.
-        kept = {name: getattr(writer.generation_config, name) for name in KEPT}
-        writer.generation_config = GenerationConfig(max_new_tokens=self._n_tokens, do_sample=False, num_beams=1, **kept)
-        with enough_memory(), torch.inference_mode(), others_failure(self.name):
-            found: Any = writer.generate(**self._inputs(read))
         grown = read.target or read.source
-        ids = tuple(map(int, found[0, len(grown.ids) :].tolist()))  # an end marker among them
+        with others_failure(self.name):
+            ids = write_greedily(self.loaded.headed, self._n_tokens, self._inputs(read), len(grown.ids))
         at = 0 if read.target else len("\n".join(filter(None, (text, self.extras.pair))))
         tokens = self.loaded.tokenizer.decode_written(grown.ids, ids, at)
         how: tuple[tuple[str, Setting], ...] = (

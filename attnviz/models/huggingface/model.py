@@ -73,17 +73,17 @@ class HuggingFaceModel:
     @property
     def n_layers(self) -> int:
         """How many layers the model has, with attention or without."""
-        return int(getattr(self.loaded.config, "num_hidden_layers", 0) or 1)
+        return int(np.sum(getattr(self.loaded.config, "num_hidden_layers", 0) or 1))
 
     @property
     def n_heads(self) -> int:
         """How many heads of queries a layer has; keys may be fewer and shared."""
-        return int(getattr(self.loaded.config, "num_attention_heads", 0) or 1)
+        return int(np.max(getattr(self.loaded.config, "num_attention_heads", 0) or 1))  # stages may have their own
 
     @property
     def d_model(self) -> int:
         """Width of the states, 0 where the configuration does not say."""
-        return int(getattr(self.loaded.config, "hidden_size", 0) or 0)
+        return int(np.max(getattr(self.loaded.config, "hidden_size", 0) or 0))
 
     @property
     def n_parameters(self) -> int:

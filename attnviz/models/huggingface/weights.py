@@ -27,7 +27,7 @@ from attnviz.models.tokenizer_bounds import is_panic
 
 MAX_LAYERS = 1_000  # a damaged number must not build layers until the memory is full
 UNUSED = ("pooler",)  # what stands behind all attention, so that a model without it attends as it should
-HeadKind = Literal["none", "tokens", "masked", "labels"]
+HeadKind = Literal["none", "tokens", "masked", "labels", "images"]
 HEADS: dict[HeadKind, str] = {  # classes of the library, by what stands upon a body
     "none": "AutoModel",
     "tokens": "AutoModelForCausalLM",
@@ -46,7 +46,7 @@ class LoadedWeights:
     """A third-party model and its tokenizer, ready to run."""
 
     model: Any  # a PreTrainedModel in evaluation mode, float32
-    tokenizer: HuggingFaceTokenizer
+    tokenizer: HuggingFaceTokenizer  # of a model that reads images, the processor that makes them ready
     revision: str
     headed: Any | None  # the same with the head that chooses tokens or labels; None: it was not asked for
     eager: bool  # whether its attention is written out, because the fused kernel would leave something out
@@ -81,7 +81,7 @@ def load_weights(
     """
     with quietly(), _without_hub(files):
         import transformers
-        from transformers import AutoConfig, AutoModel, AutoTokenizer
+        from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoProcessor, AutoTokenizer
 
         safely: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
         with _told(files):
@@ -91,13 +91,18 @@ def load_weights(
             _check_sizes(files, config)
             with torch.device("meta"):
                 body = AutoModel.from_config(config, trust_remote_code=False)
-            _check_reads_text(files, body)
+            if head != "images":
+                _check_reads_text(files, body)
             check_room(f"the weights of {name} as float32", body.num_parameters() * FLOAT32, max_memory)
-        with _told(files, "the tokenizer"):
-            tokenizer = AutoTokenizer.from_pretrained(files.folder, **safely)
+        with _told(files, "the tokenizer" if head != "images" else "what reads images"):
+            reader = AutoTokenizer if head != "images" else AutoProcessor if is_asked(body) else AutoImageProcessor
+            tokenizer = reader.from_pretrained(files.folder, **safely)
         with _told(files):
             wanted = {**safely, "use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
-            kind = "AutoModelForSeq2SeqLM" if head == "tokens" and config.is_encoder_decoder else HEADS[head]
+            kind = "AutoModelForSeq2SeqLM" if head == "tokens" and config.is_encoder_decoder else HEADS.get(head, "")
+            if head == "images":
+                saved = (config.architectures or [""])[0]
+                kind = saved if isinstance(getattr(transformers, saved, None), type) else "AutoModel"
             model, eager, told = _load(files, getattr(transformers, kind), config, wanted)
     unused = {*UNUSED} if head != "labels" else set()
     missing = sorted(name for name in told["missing_keys"] if not unused & set(name.split(".")))
@@ -106,8 +111,13 @@ def load_weights(
         problem = f"{files.folder} lacks weights that its {CONFIG} asks for: {missing[0]}{more}"
         raise InvalidModel(problem, hint="They would be random. Copy or fetch the folder again.")
     model = model.eval().to(device)
-    body, headed = (model, None) if head == "none" else (model.base_model, model)
-    return LoadedWeights(body, HuggingFaceTokenizer(tokenizer), files.revision(), headed, eager)
+    body, headed = (model, None) if head in ("none", "images") else (model.base_model, model)
+    if head != "images":
+        tokenizer = HuggingFaceTokenizer(tokenizer)
+    elif hasattr(body, "logit_scale"):  # of a pair of encoders, the one that reads images
+        parts = (each for each in body.modules() if each is not body)
+        body = next(each for each in parts if getattr(each, "main_input_name", "") == "pixel_values")
+    return LoadedWeights(body, tokenizer, files.revision(), headed, eager)
 
 
 @contextmanager
@@ -157,6 +167,11 @@ def _check_sizes(files: ModelFiles, config: Any) -> None:
             raise InvalidModel(problem, hint=f"At most {MAX_LAYERS:,} are read.")
 
 
+def is_asked(model: Any) -> bool:
+    """Return whether a model that reads images reads words beside them in one sequence, and is no pair of encoders."""
+    return "input_ids" in signature(model.forward).parameters and not hasattr(model, "logit_scale")
+
+
 def _check_reads_text(files: ModelFiles, body: Any) -> None:
     """Raise InvalidModel for models of pictures or sounds, and for pairs of encoders of which one reads text."""
     name, reads = body.main_input_name, ", not text"
@@ -164,7 +179,7 @@ def _check_reads_text(files: ModelFiles, body: Any) -> None:
         name, reads = next(each for each in signature(body.forward).parameters if each not in OF_TEXT), " beside text"
     if name != "input_ids":
         problem = f"{files.folder} is a {type(body).__name__}, which reads {name}{reads}"
-        raise InvalidModel(problem, hint=f"Record it in Python: with attnviz.record() as maps: model({name}=...).")
+        raise InvalidModel(problem, hint=f"attnviz heatmap FILE reads images; attnviz.record takes {name}= in Python.")
 
 
 @contextmanager

@@ -90,7 +90,7 @@ def fold_maps(grid: HeatmapGrid) -> HeatmapGrid:
 def list_caveats(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], scale: Scale) -> list[str]:
     """List what the picture cannot show by itself."""
     texts = []
-    if labels[0].step == 0:
+    if labels[0].step == 0 and grid.maps[0].row_axis == Heatmap.row_axis:
         texts.append(READING if grid.small else "tokens are not labelled, for want of room")
     shape = [max(sizes) for sizes in zip(*(heatmap.values.shape for heatmap in grid.maps), strict=True)]
     sides = ("query", "key") if labels[0].step != labels[1].step else ("token", "token")

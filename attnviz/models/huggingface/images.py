@@ -1,0 +1,170 @@
+"""A third-party model that reads images at work: an image in, perhaps a question, AttentionMaps out.
+
+What makes images ready is read from the model's own files. Which of its positions are which part of the image is
+measured, see `attnviz.models.locating`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from inspect import signature
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from attnviz.errors import InvalidModel, InvalidOption, InvalidText
+from attnviz.images import Photo
+from attnviz.models.device import enough_memory, versions
+from attnviz.models.huggingface.generating import write_greedily
+from attnviz.models.huggingface.model import HuggingFaceModel
+from attnviz.models.huggingface.weights import is_asked, others_failure
+from attnviz.models.locating import Inputs, Places, locate, name_markers, watch
+from attnviz.models.protocols import EVERY, LayersAndHeads
+from attnviz.models.recording.labels import tokens_of
+from attnviz.models.recording.record import Recording, record
+from attnviz.records import AttentionMaps
+from attnviz.records.grid import Grid
+
+MAX_RATIO = 8  # of an image's longer side to the shorter one: many models make the shorter one as long as they want it
+ASK = 'Ask in quotes behind the file: attnviz heatmap photo.jpg "What is on the desk?" --model FOLDER --generate 12'
+
+
+@dataclass(frozen=True, eq=False)
+class ImageModel(HuggingFaceModel):
+    """A model that reads images, with or without a question. Its `tokenizer` is the processor of its files."""
+
+    def encode(self, text: str, choice: LayersAndHeads = EVERY) -> Any:
+        """Return what the model is given. Raises as `attention` does."""
+        inputs = self._prepare(self._check_photo(text))
+        side = int(np.min(getattr(self.loaded.model.config, "patch_size", None) or 16))
+        n_tokens = inputs["pixel_values"].numel() // (3 * side**2) + 1
+        if is_asked(self.loaded.model):
+            n_tokens = inputs["input_ids"].shape[1] + (self.extras.generate or 1) - 1
+        self._check_room(n_tokens, n_tokens, choice)
+        return inputs, n_tokens
+
+    def map_size(self, text: str) -> tuple[int, int]:
+        """Return about how many queries and keys an image's maps will have. Raises as `attention` does."""
+        _, n_tokens = self.encode(text)
+        return n_tokens, n_tokens
+
+    def attend_factored(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
+        """Raise InvalidOption: of an image weights are recorded."""
+        raise InvalidOption(f"q and k of {text} are not recorded", hint="Leave out factored.")
+
+    def attention(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
+        """Attend over one image, of all layers and heads or of some.
+
+        Raises InvalidText for what is no image, InvalidOption without a question that is needed, InvalidModel where it
+        is not known which position is which part of the image, TooLarge.
+        """
+        photo = self._check_photo(text)
+        inputs, _ = self.encode(photo, choice)
+        written = self._write(inputs, self.extras.generate) if self.extras.generate is not None else ()
+        with record(heads=[0]) as every:
+            self._attend(inputs)
+        group, places, markers = self._find_places(every, photo, inputs)
+        for kind in (0, 1):  # where what is read may look ahead, it is told from what is written by a 1
+            with record(model=self.name, revision=self.revision, layers=choice.layers, heads=choice.heads) as recording:
+                self._attend(_append(inputs, written[:-1], kind))
+            (maps,) = recording.only(group)
+            n_read = len(maps.keys) - len(written[:-1])
+            if not maps.weights[:, :, :n_read, n_read:].any():
+                break
+        left, top, right, bottom = (share * side for share, side in zip(places.box, photo.image.size * 2, strict=True))
+        shown = photo.image.crop((round(left), round(top), round(right), round(bottom)))
+        grid = Grid(places.n_rows, places.n_columns, image=shown, at=places.at)
+        names = dict(enumerate(grid.names(len(maps.keys)))) | markers
+        if is_asked(self.loaded.model):
+            ids = [*inputs["input_ids"][0].tolist(), *written[:-1]]
+            names |= {place: self._decode(each) for place, each in enumerate(ids) if place not in {*places.at}}
+        tokens = replace(tokens_of(tuple(names.values())), special=tuple(place in markers for place in names))
+        measured = ("patches", f"{places.n_rows} × {places.n_columns}"), ("places_margin", round(places.margin, 3))
+        provenance = replace(
+            maps.provenance,
+            text_sha256=photo.sha256,
+            text_name=text_name,
+            settings=(*maps.provenance.settings, *measured),
+            versions=versions("transformers"),
+            facts=replace(maps.provenance.facts, chosen=tuple(map(self._decode, written))),
+        )
+        return replace(maps, queries=tokens, keys=tokens, grid=grid, provenance=provenance)
+
+    def _check_photo(self, text: str) -> Photo:
+        if not isinstance(text, Photo):
+            raise InvalidText(f"{self.name} is to read an image, and this is a text", hint=ASK)
+        width, height = text.image.size
+        if max(width, height) > MAX_RATIO * min(width, height):
+            hint = f"An image may be {MAX_RATIO} times as long as it is wide: cut it."
+            raise InvalidText(f"{text} is {width:,} × {height:,} pixels", hint=hint)
+        if is_asked(self.loaded.model) and not text.question:
+            raise InvalidOption(f"{self.name} answers questions about an image", hint=ASK)
+        if not is_asked(self.loaded.model) and (text.question or self.extras.generate is not None):
+            raise InvalidOption(f"{self.name} reads no words", hint="Leave out the question and --generate.")
+        return text
+
+    def _prepare(self, photo: Photo, image: Any = None) -> dict[str, Any]:
+        """Return what the model is given of an image, or of another in its place."""
+        processor: Any = self.loaded.tokenizer
+        given: dict[str, Any] = {"images": [photo.image if image is None else image], "return_tensors": "pt"}
+        with others_failure(f"what reads images for {self.name}"):
+            if getattr(processor, "chat_template", None):
+                content = [{"type": "image"}, {"type": "text", "text": photo.question}]
+                message = {"role": "user", "content": content}
+                given["text"] = [processor.apply_chat_template([message], add_generation_prompt=True)]
+            elif is_asked(self.loaded.model):
+                given["text"] = [f"{getattr(processor, 'image_token', '')}{photo.question}"]
+            found = processor(**given).to(self.device)
+        taken = {*signature(self.loaded.model.forward).parameters} - {"labels"}
+        return {name: each for name, each in found.items() if name in taken}
+
+    def _attend(self, inputs: Inputs) -> None:
+        with enough_memory(), torch.inference_mode(), others_failure(self.name):
+            self.loaded.model(**inputs)
+
+    def _write(self, inputs: Inputs, n_tokens: int) -> tuple[int, ...]:
+        with others_failure(self.name):
+            return write_greedily(self.loaded.model, n_tokens, inputs, inputs["input_ids"].shape[1])
+
+    def _decode(self, token: int) -> str:
+        processor: Any = self.loaded.tokenizer
+        return str(processor.tokenizer.decode([token]))
+
+    def _find_places(self, recording: Recording, photo: Photo, inputs: Inputs) -> tuple[str, Places, dict[int, str]]:
+        """Find the last attention whose positions are parts of the image, and name those that are not."""
+        model, why = self.loaded.model, "no attention of one text to itself"
+        layers = {group: _list_layers(group, model) for group in recording.groups}
+        for group in reversed(recording.groups):
+            maps = recording.only(group)
+            if len(maps) == 1 and maps[0].self_attention and layers[group]:
+                before = [each for name, several in layers.items() if name != group for each in several]
+                look = watch(self._attend, layers[group][0], before)
+                found = locate(look, lambda image: self._prepare(photo, image), photo.image)
+                if isinstance(found, Places):
+                    return group, found, {} if is_asked(model) else name_markers(look, model, inputs)
+                why = f"in {group} {found}"
+        raise InvalidModel(
+            f"which position of {self.name} is which part of the image is not known: {why}",
+            hint="attnviz.record shows its attention in Python, and a Grid says where patches are.",
+        )
+
+
+def _list_layers(group: str, model: nn.Module) -> list[nn.Module]:
+    """List the modules of a group of attentions, such as "encoder.layer.*.attention", the first layer first."""
+    pattern = re.compile(re.escape(group).replace(r"\*", "([0-9]+)"))
+    found = [(match, module) for name, module in model.named_modules() if (match := pattern.fullmatch(name))]
+    return [module for _, module in sorted(found, key=lambda each: [*map(int, each[0].groups())])]
+
+
+def _append(inputs: Inputs, written: Sequence[int], kind: int) -> Mapping[str, Any]:
+    """Append what was written to all that has one number for each token: its kind, but for ids and mask."""
+    length, found = inputs["input_ids"].shape if written else (), dict(inputs)
+    for name, each in inputs.items():
+        if written and isinstance(each, Tensor) and each.shape == length:
+            numbers = {"input_ids": written, "attention_mask": [1] * len(written)}.get(name, [kind] * len(written))
+            found[name] = torch.cat([each, torch.tensor([numbers], dtype=each.dtype, device=each.device)], 1)
+    return found
