@@ -90,13 +90,13 @@ COMMANDS = {
 }
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def record(tmp_path: Path) -> None:
     store.save(random_maps(), tmp_path / "a.safetensors")
     (tmp_path / "jobs.yaml").write_text("jobs: [predict: {text: not a good film}]", encoding="utf-8")
 
 
-@pytest.mark.usefixtures("few_probes")
+@pytest.mark.usefixtures("few_probes", "record")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_prints_in_every_way(command: str, attnviz: RunHere) -> None:
     printed = {
