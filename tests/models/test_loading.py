@@ -158,6 +158,7 @@ def test_a_reference_says_what_its_model_can_do(kind: str, can: set[type], tmp_p
 def test_every_kind_is_tested_above() -> None:
     kinds = {plugin.name for plugin in (*MODELS, *FORMATS)}
     of_models = {"single", "multi", "single-zh", "multi-zh", "random", "dot", "recall", "minilm", "smollm2"}
+    of_models |= {"dinov2"}  # which reads no text: see test_images
     assert kinds == of_models | {"checkpoint", "huggingface", "hub"}
 
 

@@ -262,10 +262,10 @@ def test_a_manifest_of_a_setting_that_there_is_not(tmp_path: Path) -> None:
     job = Entry("a", "heatmap", {"heds": 8}, "", {}, (), (), ())
     (tmp_path / NAME).write_bytes(to_bytes(Manifest({}, {}, (job,))))
     with pytest.raises(InvalidConfig, match=r"a: .*heads"):
-        diff(DiffSpec(before=str(tmp_path), again=True))
+        next(diff(DiffSpec(before=str(tmp_path), again=True)))
     (tmp_path / NAME).write_bytes(to_bytes(Manifest({}, {}, ())))
     with pytest.raises(InvalidSource, match=r"manifest\.json holds no jobs"):
-        diff(DiffSpec(before=str(tmp_path), again=True))
+        next(diff(DiffSpec(before=str(tmp_path), again=True)))
 
 
 # --- A batch in words for those who read of it on a server ---
