@@ -100,7 +100,8 @@ def test_layers_are_called_by_the_models_numbers(tmp_path: Path) -> None:
 
 def test_what_a_model_wrote_is_drawn_and_named(tmp_path: Path) -> None:
     """Rows by what each query chose, keys by what was read; twice the same bytes, and the record draws them again."""
-    folder = made.saved(tmp_path / "gpt2", "gpt2", auto="AutoModelForCausalLM", eos_token_id=None)
+    of_words = {"eos_token_id": None, "vocab_size": len(made.tokenizer())}  # it writes nothing but these
+    folder = made.saved(tmp_path / "gpt2", "gpt2", auto="AutoModelForCausalLM", **of_words)
     asked = {"model": str(folder), "text": ("the cat sat",), "generate": 4, "format": ("png", "html")}
     jobs = [Job(name, "heatmap", build(HeatmapSpec, **asked)) for name in ("a", "b")]
     for job in jobs:
