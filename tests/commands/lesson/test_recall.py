@@ -13,6 +13,7 @@ from attnviz.models.loading import find_model
 from attnviz.models.protocols import Classifies
 from attnviz.specs import ModelOptions
 from attnviz.text import Document
+from tests.browser import Opened
 
 
 @pytest.mark.parametrize("seed", SEEDS)
