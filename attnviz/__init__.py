@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from attnviz.commands.compare.python import compare as compare
     from attnviz.commands.explain.python import explain as explain
-    from attnviz.models.recording.attentions import from_attentions as from_attentions
+    from attnviz.models.attentions.attentions import from_attentions as from_attentions
     from attnviz.models.recording.record import record as record
     from attnviz.python.api import attention as attention
     from attnviz.python.api import heatmap as heatmap
@@ -26,7 +26,7 @@ _MODULE_OF = {  # the module of each public name
     "attention": "attnviz.python.api",
     "compare": "attnviz.commands.compare.python",
     "explain": "attnviz.commands.explain.python",
-    "from_attentions": "attnviz.models.recording.attentions",
+    "from_attentions": "attnviz.models.attentions.attentions",
     "numbers": "attnviz.python.api",
     "heatmap": "attnviz.python.api",
     "load": "attnviz.store",

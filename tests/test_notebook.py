@@ -32,7 +32,7 @@ TOKENS = ["the", "cat", "<b>'\"&"]
 DOCUMENTED = (
     "records.notebook",
     "python.api",
-    "models.recording.attentions",
+    "models.attentions.attentions",
     "models.recording.record",
     "records.grid",
 )

@@ -13,10 +13,10 @@ from attnviz.display import escape_for_display
 from attnviz.errors import InvalidOption
 from attnviz.images import Photo
 from attnviz.measures import ALL, HEAD_KEYS, measure_heads, measure_maps
+from attnviz.models.attentions.attentions import from_attentions
 from attnviz.models.loading import find_model
 from attnviz.models.plan import Needs, plan_recording
 from attnviz.models.protocols import LayersAndHeads
-from attnviz.models.recording.attentions import from_attentions
 from attnviz.option_values import TYPE_NAMES, InvalidValue, check
 from attnviz.options import FlatOption, build, list_options
 from attnviz.python.notebook import Display, make_report

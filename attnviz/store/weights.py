@@ -1,7 +1,7 @@
 """Arrays of attention that other programs have written: .npy, .npz, .safetensors, .csv. Never a pickle.
 
 Headers come first: what an array takes is known before it is read. Knows not what axes mean, and of a .pt or .json only
-that it is one: see `models.recording.weights_file`.
+that it is one: see `models.attentions.weights_file`.
 """
 
 from __future__ import annotations

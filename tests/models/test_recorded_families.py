@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnviz.models.recording.attentions import from_attentions
+from attnviz.models.attentions.attentions import from_attentions
 from attnviz.models.recording.record import Recording, record
 from tests.pretrained import ENDLESS, NEEDS, built
 

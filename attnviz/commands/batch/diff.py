@@ -172,8 +172,8 @@ def _read_maps(path: Path, kind: FileKind) -> AttentionMaps:
     """
     if kind == "record":
         return store.load(path, inf)
-    from attnviz.models.recording.attentions import make_maps  # torch comes with it
-    from attnviz.models.recording.weights_file import COMMAND, WeightsRequest, read_weights
+    from attnviz.models.attentions.attentions import make_maps  # torch comes with it
+    from attnviz.models.attentions.weights_file import COMMAND, WeightsRequest, read_weights
 
     asked = WeightsRequest(door={name: f"attnviz render {option}" for name, option in COMMAND.items()})
     maps = make_maps(read_weights(path, asked), asked)

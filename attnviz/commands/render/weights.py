@@ -11,8 +11,8 @@ from attnviz.commands.render.inputs import check_weights_memory
 from attnviz.commands.render.spec import RenderSpec
 from attnviz.display import format_count
 from attnviz.errors import InvalidSource
-from attnviz.models.recording.attentions import make_maps
-from attnviz.models.recording.weights_file import COMMAND, WeightsRequest, read_weights
+from attnviz.models.attentions.attentions import make_maps
+from attnviz.models.attentions.weights_file import COMMAND, WeightsRequest, read_weights
 from attnviz.records import AttentionMaps
 from attnviz.text import decode_argument
 from attnviz.text.files import UTF_8, decode, read_content

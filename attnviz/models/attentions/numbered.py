@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from attnviz.models.recording.objects import to_array
+from attnviz.models.attentions.objects import to_array
 from attnviz.store.weights import FileArray, FileWeights
 
 STEPS = "Its {} steps are put together, each below the one before it."
