@@ -27,10 +27,10 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
     "tests/commands": 7105,
-    "tests/models": 5181,
+    "tests/models": 5180,
     "tests/renderers": 4853,
     "attnviz/renderers/page": 4116,
-    "tests": 3321,
+    "tests": 3322,
     "attnviz/renderers/figure": 2718,
     "attnviz/models": 2254,
     "tests/attacks": 1789,
