@@ -205,7 +205,14 @@ def measure_possible(maps: AttentionMaps, names: Sequence[str]) -> dict[str, Mea
 
 
 def _compute(measure: Measure, maps: AttentionMaps) -> Measurement:
-    """Compute one measure; a mean over heads is none of the heads that are taken together."""
+    """Compute one measure; a mean over heads is none of the heads that are taken together.
+
+    Raises InvalidOption where it needs self-attention and queries and keys are different texts.
+    """
+    if measure.self_attention_only:
+        from attnviz.measures.rows import check_self_attention  # with numpy
+
+        check_self_attention(maps, measure.name)
     found: Measurement = load(measure)(maps.heads_alone if measure.level == "layer" else maps)
     return found
 

@@ -117,17 +117,14 @@ def _walk(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatistics
     several = split_real_queries(maps, span)
 
     def walk(heads: int | slice) -> None:
-        columns = None if pools is None else pools.create_columns()
         walked = maps.walk(layer, heads, [queries for _, queries in several])
         for (places, queries), found in zip(several, walked, strict=True):
             for name, of_rows in rows.items():
                 of_rows[heads, places] = getattr(found, name)
             received[heads, found.keys] += found.sum_received()
-            if pools is not None and columns is not None:
+            if pools is not None:
                 assert isinstance(heads, int)
-                columns.begin(queries)
-                columns.add(found.keys, found.rows())
-                pools.add(heads, columns)
+                pools.add(heads, queries, found.keys, found.rows())
 
     walk_each(walk, maps.heads_at_once if pools is None else range(maps.n_heads), n_queries * n_keys)
     return RowStatistics(**rows, received=received / n_queries, pooled=None if pools is None else pools.finish())

@@ -17,14 +17,13 @@ from attnviz.measures.rows import (
     check_self_attention,
     compute_statistics,
     max_attendable_distance,
+    split_real_queries,
     sum_by_distance,
 )
 from attnviz.records import AttentionMaps, Measurement
-from attnviz.records.arithmetic import sum_rows
 from attnviz.records.walk import MIN_ROWS
 from attnviz.shapes import PerHead
 
-MAX_GROUP_SIZE = 64  # tokens of a group whose pairs are looked up one by one
 MAX_QUERIES = 512  # rows that are read: quartiles over more are hardly better
 SCORES = ("induction", "duplicate token", "previous token")
 
@@ -33,9 +32,8 @@ def to_self(maps: AttentionMaps) -> Measurement:
     """Return the mean over queries of the weight on the query's own position (the diagonal of Kovaleva et al. 2019).
 
     A share, from 0 to 1 (arXiv:1908.08593). Equal words elsewhere in the text do not count: `to_same_word` has them.
-    Self-attention only. Raises InvalidOption otherwise.
+    Self-attention only.
     """
-    check_self_attention(maps, "to_self")
     return Measurement("to_self", "share", measure_share_at(maps, 0), (0.0, 1.0))
 
 
@@ -43,9 +41,7 @@ def to_previous(maps: AttentionMaps) -> Measurement:
     """Return the mean over queries of the weight on the position before (Clark et al. 2019, arXiv:1906.04341).
 
     A share, from 0 to (n - 1)/n, n the tokens: the first has none before it and counts as 0. Self-attention only.
-    Raises InvalidOption otherwise.
     """
-    check_self_attention(maps, "to_previous")
     return Measurement("to_previous", "share", measure_share_at(maps, -1), (0.0, 1.0))
 
 
@@ -53,9 +49,8 @@ def to_next(maps: AttentionMaps) -> Measurement:
     """Return the mean over queries of the weight on the position after (Clark et al. 2019, arXiv:1906.04341).
 
     A share, from 0 to (n - 1)/n, n the tokens: the last has none after it and counts as 0. In a causal map it is 0.
-    Self-attention only. Raises InvalidOption otherwise.
+    Self-attention only.
     """
-    check_self_attention(maps, "to_next")
     return Measurement("to_next", "share", measure_share_at(maps, 1), (0.0, 1.0))
 
 
@@ -64,9 +59,8 @@ def to_first(maps: AttentionMaps) -> Measurement:
 
     A share, from 0 to 1 (arXiv:2309.17453). The first token is that of the sequence, also where it is a marker such
     as [CLS]; padding is none. In a causal map the first query has no other key, and early ones few. Self-attention
-    only. Raises InvalidOption otherwise.
+    only.
     """
-    check_self_attention(maps, "to_first")
     first = np.arange(len(maps.keys)) == int(maps.real_queries.argmax())
     return Measurement("to_first", "share", measure_share_on(maps, first), (0.0, 1.0))
 
@@ -108,10 +102,8 @@ def to_same_word(maps: AttentionMaps) -> Measurement:
     """Return the mean over queries of the weight on other positions with the same piece (duplicate token heads).
 
     A share, from 0 (also where no piece occurs twice) to 1 (Wang et al. 2022, arXiv:2211.00593). Pieces are the same
-    whatever their case and the white space around them; markers are no words. Self-attention only. Raises InvalidOption
-    otherwise.
+    whatever their case and the white space around them; markers are no words. Self-attention only.
     """
-    check_self_attention(maps, "to_same_word")
     tokens = maps.queries
     numbers = {word: number for number, word in enumerate(dict.fromkeys(tokens.words))}
     of_pieces = [numbers[word] for word in tokens.words]
@@ -123,9 +115,8 @@ def to_own_bracket(maps: AttentionMaps) -> Measurement:
     """Return the mean weight that closing brackets give the opening one that is theirs (Clark et al. 2019, section 4).
 
     A share, from 0 to 1 (arXiv:1906.04341). Brackets pair as they nest; what is left over has no partner.
-    Self-attention only. Raises InvalidOption otherwise, and NotMeasurable for a text without a pair.
+    Self-attention only. Raises NotMeasurable for a text without a pair.
     """
-    check_self_attention(maps, "to_own_bracket")
     real = maps.real_queries
     pairs = [(query, key) for query, key in find_own_brackets(strip_pieces(maps.queries)) if real[query]]
     if not pairs:
@@ -143,23 +134,12 @@ def measure_share_on(maps: AttentionMaps, keys: Bool[np.ndarray, " key"]) -> Per
 
 def measure_share_among(maps: AttentionMaps, groups: Int[np.ndarray, " token"]) -> PerHead:
     """Return the share that goes to the other tokens of a query's group; tokens of group -1 are in none."""
-    real = maps.real_queries
-    place = np.cumsum(real) - 1  # among the real queries
-    totals = np.zeros((maps.n_layers, maps.n_heads))
-    sizes = np.bincount(groups + 1)[1:]
-    for number in np.flatnonzero(sizes > MAX_GROUP_SIZE):
-        group = np.flatnonzero(groups == number)
-        queries = group[real[group]]
-        for layer, head in np.ndindex(totals.shape):
-            sums = compute_statistics(maps, layer).sums[head, place[queries]]
-            tile = maps.tile(layer, head, queries, group)
-            own = tile[np.arange(len(queries)), np.searchsorted(group, queries)]
-            totals[layer, head] += ((sum_rows(tile) - own) / sums).sum()
-    queries, keys = _pair_tokens(groups, (sizes > 1) & (sizes <= MAX_GROUP_SIZE))
-    if not real.all():
-        queries, keys = queries[real[queries]], keys[real[queries]]
-    totals += sum_cells(maps, queries, keys)
-    return np.maximum(totals, 0) / int(real.sum())
+    places, totals = np.arange(len(groups)), np.zeros((maps.n_layers, maps.n_heads))
+    for block in split_real_queries(maps):
+        queries = places[block.queries, None]
+        rows, keys = np.nonzero((groups[queries] == groups) & (groups >= 0) & (places != queries))
+        totals += sum_cells(maps, queries[rows, 0], keys)
+    return totals / int(maps.real_queries.sum())
 
 
 def sum_cells(maps: AttentionMaps, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]) -> PerHead:
@@ -172,19 +152,6 @@ def sum_cells(maps: AttentionMaps, queries: Int[np.ndarray, " cell"], keys: Int[
     return totals
 
 
-def _pair_tokens(groups: Int[np.ndarray, " token"], chosen: Bool[np.ndarray, " group"]) -> Int[np.ndarray, "2 pair"]:
-    """Pair each two tokens of a chosen group, in either order."""
-    tokens = np.flatnonzero(np.append(chosen, False)[groups])  # tokens in no group (-1) take the last entry
-    tokens = tokens[np.argsort(groups[tokens], kind="stable")]
-    sizes = np.bincount(groups[tokens], minlength=len(chosen))
-    n_partners = np.repeat(sizes, sizes) - 1
-    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
-    ends = np.cumsum(n_partners)
-    within = np.arange(n_partners.sum()) - np.repeat(ends - n_partners - starts, n_partners)
-    within += within >= np.repeat(np.arange(len(tokens)), n_partners)  # not itself
-    return np.stack([np.repeat(tokens, n_partners), tokens[within]])
-
-
 def measure_share_at(maps: AttentionMaps, offset: int) -> PerHead:
     """Return the share that goes to the key `offset` after each query, before it where negative; 0 if there is none."""
     return np.asarray(sum_by_distance(maps)[..., MAX_OFFSET + offset] / int(maps.real_queries.sum()))
@@ -194,9 +161,8 @@ def distance(maps: AttentionMaps) -> Measurement:
     """Return the mean over queries of Σ w |query position - key position| (Vig and Belinkov 2019, arXiv:1906.04284).
 
     Tokens, from 0 (each token attends to itself) to the largest distance that may be attended to. Self-attention
-    only: positions in two texts have no distance. Raises InvalidOption otherwise.
+    only: positions in two texts have no distance.
     """
-    check_self_attention(maps, "distance")
     values = np.array([compute_statistics(maps, layer).distances.mean(axis=-1) for layer in range(maps.n_layers)])
     farthest = float(max_attendable_distance(maps))
     return Measurement("distance", "tokens", values, (0.0, farthest))

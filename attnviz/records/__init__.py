@@ -278,12 +278,6 @@ class AttentionMaps(Tabular):
             best = logs.argmax(axis=-1)  # not of the weights: argmax copies a read-only array
             yield read_logarithms(rows, np.log(logs, out=logs), best, distances[queries], slice(0, n_keys))
 
-    def tile(
-        self, layer: int, head: int, queries: Int[np.ndarray, " query"], keys: Int[np.ndarray, " key"]
-    ) -> Float32[np.ndarray, "query key"]:
-        """Return the weights of some queries on some keys."""
-        return np.asarray(self.weights[layer, head][np.ix_(queries, keys)])
-
     def read_cells_of_heads(
         self, layer: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
     ) -> Float32[np.ndarray, "head cell"]:

@@ -93,12 +93,6 @@ class FactoredMaps(AttentionMaps):
             place = f"layer {self.layer_numbers[layer]}, head {self.head_numbers[head]}"
             raise InvalidRecord(f"{place}: {error.problem}", hint=error.hint) from error
 
-    def tile(
-        self, layer: int, head: int, queries: Int[np.ndarray, " query"], keys: Int[np.ndarray, " key"]
-    ) -> Float32[np.ndarray, "query key"]:
-        """Return the weights of some queries on some keys."""
-        return self.factors[layer].tile(head, queries, keys)
-
     def read_cells_of_heads(
         self, layer: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
     ) -> Float32[np.ndarray, "head cell"]:

@@ -15,7 +15,6 @@ from jaxtyping import Bool, Float32, Float64, Int
 from attnviz.errors import InvalidRecord
 from attnviz.records.arithmetic import choose_exponential, sum_rows
 from attnviz.records.walk import (
-    CELLS_AT_ONCE,
     ROW_SUM_TOLERANCE,
     Queries,
     WalkedRows,
@@ -235,19 +234,6 @@ class Factors:
             apart = np.abs(found - self.log_sum_exp[head, block.queries])
             if not apart.max() <= ROW_SUM_TOLERANCE:  # written so that NaN is wrong too
                 raise InvalidRecord("rows do not sum to 1", hint="q, k and log-sum-exp do not fit one another.")
-        return found
-
-    def tile(
-        self, head: int, queries: Int[np.ndarray, " query"], keys: Int[np.ndarray, " key"]
-    ) -> Float32[np.ndarray, "query key"]:
-        """Return the weights of some queries on some keys."""
-        found = np.empty((len(queries), len(keys)), dtype=np.float32)
-        key = self.select_keys(head)[keys].T.astype(np.float64)
-        step = max(1, CELLS_AT_ONCE // max(1, len(keys)))
-        for start in range(0, len(queries), step):
-            several = queries[start : start + step]
-            products = self.query[head, several].astype(np.float64) @ key
-            found[start : start + step] = self._compute_weights(head, products, several[:, None], keys)
         return found
 
     def cells(

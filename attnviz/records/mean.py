@@ -94,15 +94,6 @@ class MapsWithMean(AttentionMaps):
         """Walk over the mean as over weights that are held; see `AttentionMaps.walk`."""
         return super().walk(layer, heads, several) if self._is_mean(heads) else self.heads.walk(layer, heads, several)
 
-    def tile(
-        self, layer: int, head: int, queries: Int[np.ndarray, " query"], keys: Int[np.ndarray, " key"]
-    ) -> Float32[np.ndarray, "query key"]:
-        """Return the weights of some queries on some keys."""
-        if not self._is_mean(head):
-            return self.heads.tile(layer, head, queries, keys)
-        tiles = [self.heads.tile(layer, each, queries, keys) for each in range(self.heads.n_heads)]
-        return np.asarray(np.mean(tiles, axis=0, dtype=np.float64), dtype=np.float32)
-
     def read_cells_of_heads(
         self, layer: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
     ) -> Float32[np.ndarray, "head cell"]:

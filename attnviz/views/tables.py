@@ -240,8 +240,7 @@ def _find_peak_keys(
     """Return which of these keys each query gives most to; -1 where it may attend to none of them."""
     found = []
     for block in split_real_queries(maps):
-        of_block = np.arange(len(maps.queries))[block.queries]
         allowed = maps.read_allowed(layer, block.queries)[:, keys]
-        weights = np.where(allowed, maps.tile(layer, head, of_block, keys), -1)
+        weights = np.where(allowed, maps.rows(layer, head, block.queries)[:, keys], -1)
         found.append(np.where(allowed.any(axis=1), keys[weights.argmax(axis=1)], -1))
     return np.concatenate(found)

@@ -47,7 +47,6 @@ def test_every_way_to_the_weights_gives_the_mean_of_the_heads(name: str, monkeyp
         of_mean = layer, maps.n_heads
         assert with_mean.rows(*of_mean, slice(None)) == pytest.approx(expected, abs=1e-6)
         assert with_mean.rows(*of_mean, queries) == pytest.approx(expected[::-1], abs=1e-6)
-        assert with_mean.tile(*of_mean, queries[:2], keys[1:]) == pytest.approx(expected[queries[:2], 1:], abs=1e-6)
         pairs = queries, keys[: len(queries)]
         assert with_mean.read_cells_of_heads(layer, *pairs)[-1] == pytest.approx(expected[pairs], abs=1e-6)
         (found,) = with_mean.walk(*of_mean, [slice(0, len(queries))])

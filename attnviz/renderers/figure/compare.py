@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import warnings
 from io import BytesIO
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import UInt8
-from PIL import Image, ImageChops, ImageOps
+from PIL import Image, ImageChops, ImageOps, ImageStat
 
 from attnviz.errors import InvalidSource, TooLarge
 from attnviz.renderers.figure.image import write_address
 
 MAX_PIXELS = 100_000_000  # as of a figure of ours
-BAND = 512  # lines at a time
 PART = 640, 640  # pixels at most of a picture beside the other
 
 
@@ -28,16 +27,13 @@ class PixelDifference(NamedTuple):
 
 def compare(before: bytes, after: bytes, max_pixels: int = MAX_PIXELS) -> PixelDifference:
     """Compare two PNGs. Raises InvalidSource for bytes that are no PNG, TooLarge for more than `max_pixels`."""
-    one, other = _pixels(before, max_pixels), _pixels(after, max_pixels)
-    sizes = (one.shape[1], one.shape[0]), (other.shape[1], other.shape[0])
-    if sizes[0] != sizes[1]:
+    one, other = _open(before, max_pixels), _open(after, max_pixels)
+    sizes = one.size, other.size
+    if one.size != other.size:
         return PixelDifference(sizes)
-    squares = n_pixels = 0
-    for start in range(0, len(one), BAND):
-        left, right = (pixels[start : start + BAND].astype(np.int64) for pixels in (one, other))
-        squares += int(((left - right) ** 2).sum())
-        n_pixels += int((left != right).any(axis=-1).sum())
-    return PixelDifference(sizes, float(np.sqrt(squares / one.size)), n_pixels)
+    apart = ImageChops.difference(one, other)
+    mean_square = sum(ImageStat.Stat(apart).sum2) / np.asarray(apart).size
+    return PixelDifference(sizes, sqrt(mean_square), int(np.asarray(apart).any(axis=-1).sum()))
 
 
 def show_difference(before: bytes, after: bytes) -> str:
@@ -45,7 +41,7 @@ def show_difference(before: bytes, after: bytes) -> str:
 
     Raises as `compare`.
     """
-    one, other = shown = [Image.fromarray(_pixels(data, MAX_PIXELS)).convert("RGB") for data in (before, after)]
+    one, other = shown = [_open(data, MAX_PIXELS).convert("RGB") for data in (before, after)]
     if one.size == other.size:
         shown.append(ImageOps.invert(ImageOps.autocontrast(ImageChops.difference(one, other))))
     parts = [ImageOps.contain(each, PART) for each in shown]
@@ -55,14 +51,15 @@ def show_difference(before: bytes, after: bytes) -> str:
     return write_address(strip)
 
 
-def _pixels(data: bytes, max_pixels: int) -> UInt8[np.ndarray, "row column 4"]:
+def _open(data: bytes, max_pixels: int) -> Image.Image:
+    """Open a PNG as four channels, red, green, blue and opacity."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of many pixels: that is for us to refuse
         try:
             with Image.open(BytesIO(data), formats=["PNG"]) as image:
                 if image.width * image.height > max_pixels:
                     raise TooLarge(f"a picture has {image.width} × {image.height} pixels", hint="Draw it smaller.")
-                return np.asarray(image.convert("RGBA"))
+                return image.convert("RGBA")
         except Image.DecompressionBombError as error:
             raise TooLarge("a picture has too many pixels", hint="Draw it smaller.") from error
         except (OSError, SyntaxError, ValueError) as error:

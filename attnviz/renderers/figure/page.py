@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import struct
 import warnings
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
+from io import BytesIO
 from math import floor
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from isal import isal_zlib
 from jaxtyping import UInt8
 from matplotlib.colors import to_rgb
 from matplotlib.ft2font import LoadFlags
+from PIL.PngImagePlugin import PngInfo, putchunk
 
 from attnviz.renderers.figure.layout import TICK, Align, Box
 from attnviz.renderers.figure.style import FRAME, HAIRLINE, INK, STYLE
@@ -196,25 +197,15 @@ def png_of(pixels: UInt8[np.ndarray, "row column 3"], dpi: int, facts: Mapping[s
     rows[:, 0], rows[0, 1:] = UP, colours[0]
     np.subtract(colours[1:], colours[:-1], out=rows[1:, 1:])
     density = int(dpi / INCH + 0.5)  # as Pillow rounds
-    chunks = (
-        _chunk(b"IHDR", struct.pack(">IIBBBBB", n_columns, n_rows, 8, 2, 0, 0, 0)),  # 8 bits of each of 3 colours
-        *_texts(facts),
-        _chunk(b"pHYs", struct.pack(">IIB", density, density, 1)),
-        _chunk(b"IDAT", isal_zlib.compress(rows.data, LEVEL)),
-        _chunk(b"IEND", b""),
-    )
-    return b"".join((SIGNATURE, *chunks))
-
-
-def _texts(facts: Mapping[str, str]) -> Iterator[bytes]:
-    """As matplotlib has Pillow write them: only what Latin-1 lacks as the younger kind of chunk, in UTF-8."""
+    texts = PngInfo()  # only what Latin-1 lacks as the younger kind of chunk, in UTF-8
     for name, text in facts.items():
-        keyword = name.encode("latin-1") + b"\0"
-        try:
-            yield _chunk(b"tEXt", keyword + text.encode("latin-1"))
-        except UnicodeEncodeError:
-            yield _chunk(b"iTXt", keyword + b"\0\0\0\0" + text.encode())  # not packed, in no language
-
-
-def _chunk(kind: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(content, zlib.crc32(kind)))
+        texts.add_text(name, text)
+    file = BytesIO()
+    file.write(SIGNATURE)
+    putchunk(file, b"IHDR", struct.pack(">IIBBBBB", n_columns, n_rows, 8, 2, 0, 0, 0))  # 8 bits of each of 3 colours
+    for kind, content, _ in texts.chunks:
+        putchunk(file, kind, content)
+    putchunk(file, b"pHYs", struct.pack(">IIB", density, density, 1))
+    putchunk(file, b"IDAT", isal_zlib.compress(rows.data, LEVEL))
+    putchunk(file, b"IEND")
+    return file.getvalue()
