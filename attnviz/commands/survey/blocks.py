@@ -56,6 +56,8 @@ class SurveyRun:
             yield from self._measure(executor, n_tasks)
         finally:
             self._save()
+        if not self.survey.blocks:  # of more parts than there are blocks: a part without texts is one, too
+            self.survey = self.survey.add([], None)
         return self.survey
 
     def _measure(self, executor: Executor, n_tasks: int) -> Generator[Progress]:

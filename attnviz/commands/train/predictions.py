@@ -21,9 +21,17 @@ from attnviz.records.training_metrics import Prediction
 from attnviz.report import Block, Cell, Column, Note, Report, Row, Table
 from attnviz.specs import OTHER_LANGUAGES
 from attnviz.table.intervals import summarize
+from attnviz.table.numbers import Numbers
+from attnviz.table.parquet import INTEGER, INTEGERS, NUMBER, NUMBERS
 from attnviz.views.answers import NO_LABEL, describe_answer, describe_given_labels
 
-Rows = Sequence[Mapping[str, Any]]  # of `_list_answers`
+COUNTS = ("tokens", "tokens_read", "tokens_unknown")
+COLUMNS = {
+    **dict.fromkeys(("text", "given", "label", *COUNTS), INTEGER),
+    "probability": NUMBER,
+    "values": NUMBERS,
+    "predicted": INTEGERS,
+}
 MAX_TITLE_LENGTH = 200
 MAX_NAMES_LENGTH = (43, 32)  # of a text, without and with a column of given labels: a row then fits 80 columns
 MORE = "All texts and scores: --table full."
@@ -44,14 +52,15 @@ def predictions_report(
     several labels a text there is `predicted`, a list, in the place of label and probability; of one that answers with
     numbers there is `scores` {name}; null, too, where half is unknown.
     """
-    rows = _list_answers(predictions, answers)
-    scores, few = _score(rows, answers), len(predictions) <= listed
+    found = _tabulate(predictions, answers)
+    rows = [*_list_answers(predictions, found, answers)]
+    scores, few = _score(found, answers), len(predictions) <= listed
     if few:
         blocks: list[Block] = [_predictions_table(predictions, rows, answers)]
     elif answers.kind == "score":
-        blocks = [_numbers_table(rows, answers)]
+        blocks = [_numbers_table(found, answers)]
     else:
-        blocks = [_counts_table(rows, answers)]
+        blocks = [_counts_table(found, answers)]
     if scores:
         right = "{accuracy:.1%} of {scored:,} labelled texts are right (95 % interval {0:.1%} to {1:.1%})."
         blocks += [Note(right.format(*scores["accuracy_interval"], **scores), leads=True), *_list_score_tables(scores)]
@@ -74,25 +83,41 @@ def predictions_report(
     )
 
 
-def _list_answers(predictions: Sequence[Prediction], answers: AnswerInfo) -> Rows:
-    """Describe each text for machines: names as they are, numbers unrounded; no verdict where half is unknown.
+def _tabulate(predictions: Sequence[Prediction], answers: AnswerInfo) -> Numbers:
+    """Return a row per text. Labels are numbered as the model has them; there is no verdict where half is unknown.
+
+    `given` is the label that came with the text, if the model has it. A model of one label a text has `label` and
+    `probability`. What texts and foreign labels are called is no number, and stays with the predictions.
+    """
+    rows = list[dict[str, object]]()
+    places = answers.find_labels([p.gold for p in predictions])
+    for text, (p, given) in enumerate(zip(predictions, places, strict=True)):
+        row: dict[str, object] = {"text": text, "given": given, "values": p.probabilities or None}
+        row |= zip(COUNTS, (p.n_tokens, p.n_read, p.n_unknown), strict=True)
+        if p.is_judged:
+            row |= {"predicted": answers.choose_labels(p), "values": p.probabilities or p.scores}
+            row |= {"label": p.label, "probability": p.probability} if answers.kind == "label" else {}
+        rows.append(row)
+    return Numbers.from_rows(rows, ["text"], COLUMNS)
+
+
+def _list_answers(predictions: Sequence[Prediction], found: Numbers, answers: AnswerInfo) -> Iterator[dict[str, Any]]:
+    """Describe each text for machines: names as they are, numbers unrounded.
 
     Of a label that came with the text and that the model lacks, the number is `given`.
     """
-    labels, rows = answers.labels, []
-    for p, place in zip(predictions, answers.find_labels([p.gold for p in predictions]), strict=True):
-        numbers = dict(zip(labels, p.probabilities or p.scores, strict=True))
-        chosen = [labels[each] for each in answers.choose_labels(p)]
-        found: dict[str, object] = {"scores": numbers if p.is_judged else None}
+    labels = answers.labels
+    for p, row in zip(predictions, found.rows(), strict=True):
+        numbers = None if row["values"] is None else dict(zip(labels, row["values"], strict=True))
+        predicted = None if row["predicted"] is None else [labels[place] for place in row["predicted"]]
+        verdict: dict[str, object] = {"scores": numbers}
         if answers.kind == "labels":
-            found = {"predicted": chosen if p.is_judged else None, "probabilities": numbers}
+            verdict = {"predicted": predicted, "probabilities": numbers}
         elif answers.kind == "label":
-            label, probability = (chosen[0], p.probability) if p.is_judged else (None, None)
-            found = {"label": label, "probability": probability, "probabilities": numbers}
-        given = p.gold if place is None else labels[place]
-        counts = {"tokens": p.n_tokens, "tokens_read": p.n_read, "tokens_unknown": p.n_unknown}
-        rows.append({"text": p.text_name, **found, "given": given, **counts})
-    return rows
+            label = None if predicted is None else predicted[0]
+            verdict = {"label": label, "probability": row["probability"], "probabilities": numbers}
+        given = p.gold if row["given"] is None else labels[row["given"]]
+        yield {"text": p.text_name, **verdict, "given": given, **{name: row[name] for name in COUNTS}}
 
 
 def prediction_rows(predictions: Sequence[Prediction], answers: AnswerInfo) -> Iterator[tuple[Cell | None, ...]]:
@@ -108,14 +133,10 @@ def prediction_rows(predictions: Sequence[Prediction], answers: AnswerInfo) -> I
         headings = ["score"]
     columns = ("text", *verdict, "given", "tokens", "tokens_read")
     yield (*("labels" if name == "predicted" else name for name in columns), *headings)
-    for row in _list_answers(predictions, answers):
-        yield (*(row[name] for name in columns), *_list_values(row, answers))
-
-
-def _list_values(row: Mapping[str, Any], answers: AnswerInfo) -> Sequence[float | None]:
-    """List the probabilities of labels, or the numbers, of one text; None for each where it has none."""
-    found = row["scores" if answers.kind == "score" else "probabilities"]
-    return [None] * len(answers.labels) if found is None else list(found.values())
+    found = _tabulate(predictions, answers)
+    values = found.array("values")
+    for row, numbers in zip(_list_answers(predictions, found, answers), values, strict=True):
+        yield (*(row[name] for name in columns), *(numbers or [None] * len(answers.labels)))
 
 
 def _shorten(text: str) -> str:
@@ -123,15 +144,13 @@ def _shorten(text: str) -> str:
     return escape_for_display(text, MAX_TITLE_LENGTH)
 
 
-def _score(rows: Rows, answers: AnswerInfo) -> dict[str, Any]:
+def _score(found: Numbers, answers: AnswerInfo) -> dict[str, Any]:
     """Score the texts that are judged and came with a label of the model's; nothing where there are none."""
-    known, rows = answers.labels, rows if answers.kind == "label" else ()
-    scored = [row for row in rows if row["label"] is not None and row["given"] in known]
-    if not scored:
+    scored = found.having("label").having("given")
+    if not len(scored):
         return {}
-    gold, predicted = (np.array([known.index(row[name]) for row in scored]) for name in ("given", "label"))
-    probabilities = np.array([_list_values(row, answers) for row in scored])
-    confidence = np.array([row["probability"] for row in scored])
+    gold, predicted = scored.integers(["given", "label"]).T
+    probabilities, confidence = np.array([*scored.array("values")]), scored.array("probability")
     confusion = classification.confusion_matrix(gold, predicted, len(answers.labels))
     share = classification.accuracy(gold, predicted)
     mean, below = classification.draw_calibrated_error(confidence, N_BINS)
@@ -150,15 +169,18 @@ def _score(rows: Rows, answers: AnswerInfo) -> dict[str, Any]:
     }
 
 
-def _predictions_table(predictions: Sequence[Prediction], found: Rows, answers: AnswerInfo) -> Table:
+def _predictions_table(
+    predictions: Sequence[Prediction], found: Sequence[Mapping[str, Any]], answers: AnswerInfo
+) -> Table:
     """List each text in a row, with the label that came with it where any has one."""
     labelled = any(p.gold is not None for p in predictions)
     names = [escape_for_display(label) for label in answers.labels]
     headings = {"label": ("predicted", "probability"), "labels": ("predicted",), "score": names}[answers.kind]
     columns = [Column("text"), *map(Column, headings), *([Column("given")] if labelled else [])]
     columns.append(Column("tokens read", minor=True))
-    rows: list[Row] = []
-    for p, row in zip(predictions, found, strict=True):
+    shown = [_shorten_name(p.text_name, MAX_NAMES_LENGTH[labelled]) for p in predictions]
+    alike, rows = Counter(shown), list[Row]()  # texts that begin alike have a number, as those of data sets have
+    for place, (name, p, row) in enumerate(zip(shown, predictions, found, strict=True)):
         verdict: Row = ("-",) * len(headings)
         if p.is_judged:
             verdict = p.scores if answers.kind == "score" else (describe_answer(answers, p),)
@@ -166,8 +188,7 @@ def _predictions_table(predictions: Sequence[Prediction], found: Rows, answers: 
                 verdict = (escape_for_display(row["label"]), row["probability"])
         given = "-" if row["given"] is None else escape_for_display(str(row["given"]))
         cells = (given,) if labelled else ()
-        name = _shorten_name(p.text_name, MAX_NAMES_LENGTH[labelled])
-        rows.append((name, *verdict, *cells, f"{p.n_read} of {p.n_tokens}"))
+        rows.append((name if alike[name] == 1 else f"{name}[{place}]", *verdict, *cells, f"{p.n_read} of {p.n_tokens}"))
     more = MORE if labelled or len(rows) > 1 else ""
     return Table("predictions", "", "answer", tuple(columns), tuple(rows), more=more)
 
@@ -181,23 +202,22 @@ def _shorten_name(name: str, longest: int) -> str:
     return escape_for_display(head, MAX_TITLE_LENGTH) + CUT + escape_for_display(tail, MAX_TITLE_LENGTH)
 
 
-def _counts_table(found: Rows, answers: AnswerInfo) -> Table:
+def _counts_table(found: Numbers, answers: AnswerInfo) -> Table:
     """Count the texts of each predicted label."""
-    chosen = [row["label" if answers.kind == "label" else "predicted"] for row in found]
-    judged = [each if isinstance(each, list) else [each] for each in chosen if each is not None]
+    judged = found.having("predicted").array("predicted").tolist()
     counts = Counter(chain.from_iterable(judged))
-    rows = [(escape_for_display(name), counts[name]) for name in answers.labels]
+    rows = [(escape_for_display(name), counts[place]) for place, name in enumerate(answers.labels)]
     if n_without := judged.count([]):
         rows.append((NO_LABEL, n_without))
-    if n_others := len(chosen) - len(judged):
+    if n_others := len(found) - len(judged):
         rows.append(("not judged", n_others))
     columns = (Column("predicted"), Column("texts"))
     return Table("predictions", "texts by predicted label", "answer", columns, tuple(rows), more=MORE)
 
 
-def _numbers_table(answered: Rows, answers: AnswerInfo) -> Table:
+def _numbers_table(answered: Numbers, answers: AnswerInfo) -> Table:
     """Say how the numbers of all texts are spread."""
-    values = np.array([_list_values(row, answers) for row in answered], dtype=np.float64)
+    values = np.array([each or [np.nan] * len(answers.labels) for each in answered.array("values")])
     found = summarize(values)
     rows: list[Row] = [("texts", *found.n.tolist())]
     if n_others := len(values) - int(found.n[0]):

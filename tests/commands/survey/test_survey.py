@@ -68,9 +68,9 @@ def test_shards_in_any_order_and_a_run_that_was_left_give_the_bytes_of_one_run(t
     """Files and all: the pictures too."""
     found = run(tmp_path / "whole", null=("random,shuffled",), layers=2, model="random:2", d_model=8)
     options = {"null": ("random,shuffled",), "layers": 2, "model": "random:2", "d_model": 8}
-    for number in (3, 1, 2):
-        run(tmp_path / f"part-{number}", shard=f"{number}/3", **options)
-    merged(tmp_path / "merged", [tmp_path / f"part-{number}" for number in (2, 3, 1)])
+    for number in (3, 1, 2, 7, 5, 6, 4):  # of the six blocks none is left for the last part
+        run(tmp_path / f"part-{number}", shard=f"{number}/7", **options)
+    merged(tmp_path / "merged", [tmp_path / f"part-{number}" for number in (2, 7, 3, 1, 4, 6, 5)])
     reached = leave(tmp_path / "left", **options)
     assert reached.if_left == (f"{tmp_path}/left holds 6 of 12 texts; the same command goes on",)
     assert not load_files(tmp_path / "left").is_whole

@@ -210,6 +210,13 @@ def test_an_excerpt_of_a_typed_text_is_not_cut_again() -> None:
     assert table(report([said(0.9, name=excerpt)]), "predictions").rows[0][0] == excerpt
 
 
+def test_texts_that_begin_alike_are_told_apart() -> None:
+    listing = table(
+        report([said(0.9, name="“not a…”"), said(0.8, name="“good”"), said(0.1, name="“not a…”")]), "predictions"
+    )
+    assert [row[0] for row in listing.rows] == ["“not a…”[0]", "“good”", "“not a…”[2]"]
+
+
 @settings(max_examples=30)
 @given(st.lists(st.text() | st.sampled_from(HOSTILE), min_size=5, max_size=5, unique=True), st.booleans())
 def test_nothing_hidden_is_shown_and_nothing_is_changed_in_the_data(hostile: list[str], few: bool) -> None:
