@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from attnviz.python.api import heatmap as heatmap
     from attnviz.python.api import measure as measure
     from attnviz.python.api import numbers as numbers
+    from attnviz.python.api import save as save
     from attnviz.python.api import show as show
     from attnviz.records import AttentionMaps as AttentionMaps
     from attnviz.records.grid import Grid as Grid
     from attnviz.store import load as load
-    from attnviz.store import save as save
 
 __version__ = "0.1.0"
 _MODULE_OF = {  # the module of each public name
@@ -32,7 +32,7 @@ _MODULE_OF = {  # the module of each public name
     "load": "attnviz.store",
     "measure": "attnviz.python.api",
     "record": "attnviz.models.recording.record",
-    "save": "attnviz.store",
+    "save": "attnviz.python.api",
     "show": "attnviz.python.api",
 }
 __all__ = ["__version__", *_MODULE_OF]  # noqa: PLE0604

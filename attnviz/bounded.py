@@ -5,6 +5,7 @@ Every failure becomes one line of an error class that the caller chooses. Knows 
 
 from __future__ import annotations
 
+import codecs
 import errno
 import json
 import math
@@ -26,6 +27,10 @@ MAX_JSON = 2**26  # bytes of a configuration, an index or metrics; the largest t
 MAX_VOCABULARY = 2**28  # bytes of a tokenizer.json; the largest that are in use have 40 MB
 JSON_SIZES = {",": 64, ":": 64, "[": 64, "{": 192}  # bytes for each in memory, of short texts and numbers
 GIB = 2**30
+UTF_8 = "utf-8"
+MARKS = {codecs.BOM_UTF8: UTF_8, codecs.BOM_UTF32_LE: "utf-32"}  # the latter begins as UTF-16 does
+MARKS |= dict.fromkeys((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "utf-16")
+WITH_MARK = {UTF_8: "utf-8-sig"}  # it may begin with one
 MAX_WAIT = 5.0  # seconds to wait for a writer to open a named pipe
 NO_FILE = "No file can have this name"
 
@@ -184,6 +189,17 @@ def read_bytes(path: Path, largest: float, invalid: type[InputError], hint: str 
             return file.read()
     except OSError as error:
         raise invalid(f"cannot read {path}: {describe_os_error(error)}", hint=hint) from error
+
+
+def find_mark(start: bytes) -> str:
+    """Return the encoding that the byte order mark at the start of a file says, else UTF-8."""
+    return next((name for mark, name in MARKS.items() if start.startswith(mark)), UTF_8)
+
+
+def decode_marked(raw: bytes, encoding: str | None = None, errors: str = "strict") -> str:
+    """Decode in `encoding`, else in that of the byte order mark, else in UTF-8. Raises UnicodeError."""
+    found = encoding or find_mark(raw)
+    return raw.decode(WITH_MARK.get(found, found), errors)
 
 
 def parse_json(data: str | bytes) -> Any:

@@ -8,6 +8,9 @@ from typing import Any
 from attnviz.bounded import Budget, parse_json
 from attnviz.errors import InvalidOption
 
+CHATS = ("messages", "conversations")  # what a list of messages is called
+ROLES = {"human": "user", "gpt": "assistant", "system": "system"}  # as ShareGPT calls them, in "from" and "value"
+
 
 class Chat(str):
     """The messages of one conversation as a text, in JSON: [{"role": "user", "content": "…"}, …]."""
@@ -25,7 +28,7 @@ class Chat(str):
 
 def find_chat(found: object) -> Chat | None:
     """Return what is a list of messages, or an object that holds one; None for all else, and for pictures in them."""
-    found = found.get("messages") if isinstance(found, dict) else found
+    found = next((found[name] for name in CHATS if name in found), None) if isinstance(found, dict) else found
     messages = [_read_message(each) for each in found] if isinstance(found, list) else []
     return Chat(json.dumps(messages, ensure_ascii=False)) if messages and None not in messages else None
 
@@ -33,7 +36,8 @@ def find_chat(found: object) -> Chat | None:
 def _read_message(found: Any) -> dict[str, str] | None:
     """Return a message whose content is words or parts of words."""
     try:
-        role, parts = found["role"], found["content"]
+        is_other = "role" not in found
+        role, parts = (ROLES[found["from"]], found["value"]) if is_other else (found["role"], found["content"])
         content = parts if isinstance(parts, str) else "".join(part["text"] for part in parts)
     except (TypeError, KeyError):
         return None

@@ -42,6 +42,8 @@ def test_a_recording_of_one_is_saved(tmp_path: Path) -> None:
     before = path.read_bytes()
     attnviz.save(maps, path)
     assert path.read_bytes() == before
+    attnviz.save(maps, str(tmp_path / "a.html"))
+    assert (tmp_path / "a.html").read_bytes().startswith(b"<!doctype html>")
 
 
 @pytest.mark.parametrize(
@@ -54,8 +56,8 @@ def test_what_is_not_one_record_replaces_no_file(several: int, said: str, tmp_pa
         attnviz.save([random_maps()] * several, path)
     with pytest.raises(InvalidRecord, match="a NoneType is not a record"):
         attnviz.save(None, path)  # type: ignore[arg-type]
-    with pytest.raises(InvalidOption, match=r"a\.html would be a record, not a \.html\. Name it \.safetensors"):
-        attnviz.save(random_maps(), path.with_suffix(".html"))
+    with pytest.raises(InvalidOption, match=r"a\.png would be a record, not a \.png\. Name it \.safetensors or \.html"):
+        attnviz.save(random_maps(), path.with_suffix(".png"))
     assert [*tmp_path.iterdir()] == [path]
     assert path.read_bytes() == b"mine"
 

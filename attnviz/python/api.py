@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
 
 import numpy as np
 
+from attnviz import store
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidOption
 from attnviz.images import Photo
@@ -25,10 +26,12 @@ from attnviz.records import AttentionMaps, Measurement
 from attnviz.records.grid import Grid
 from attnviz.records.single import is_record, unwrap_record
 from attnviz.registry import suggest_name
+from attnviz.renderers.page.html import html
+from attnviz.report import FigureStyle
 from attnviz.running.metrics import add_known_heads, find_known_heads
 from attnviz.running.pictures import Pictures
 from attnviz.selection import select_numbers
-from attnviz.specs import PretrainedOptions, TextOptions
+from attnviz.specs import FigureOptions, PretrainedOptions, TextOptions
 from attnviz.table.numbers import Numbers
 from attnviz.text import Corpus, Document, load_corpus
 from attnviz.text.files import is_image
@@ -224,6 +227,29 @@ def show(
         maps = replace(unwrap_record(maps), grid=keys)
     spec = parse_settings(FigureSettings, **settings).figure
     return Display(make_report(unwrap_record(maps), spec), Pictures.from_options(spec, (), "").look)
+
+
+def save(maps: AttentionMaps | Sequence[AttentionMaps], path: str | Path) -> None:
+    """Write a record, or its page where the path ends in .html.
+
+    Args:
+        maps: a record, or a sequence of one.
+        path: a file; what was there is replaced.
+
+    Raises:
+        InvalidRecord: for what is no record, and for several.
+        InvalidOption: for a path that is none, and for the ending of a picture or of numbers.
+        OutputError: where it cannot be written.
+
+    Examples:
+        >>> import attnviz
+        >>> attnviz.save(attnviz.attention("a fine film"), "attention.html")  # doctest: +SKIP
+    """
+    if str(path).lower().endswith(".html"):
+        ((_, page),) = html(make_report(unwrap_record(maps), FigureOptions()), FigureStyle())
+        store.write(Path(path), page)
+    else:
+        store.save(maps, path)
 
 
 def parse_settings(spec: type[Settings], /, **settings: Any) -> Settings:

@@ -31,7 +31,7 @@ VALUE_NORMS = "value_norms"  # [layer, head, key], of any record; versions befor
 IMAGE = "image"  # [height, width], grey: what patches are of, as small as a picture needs it
 RECORD = "attention.safetensors"
 RECORD_HINT = f"attnviz heatmap writes {RECORD}."
-OTHER_ENDINGS = (".html", ".png", ".svg", ".pdf", ".csv", ".json", ".npy")
+OTHER_ENDINGS = (".png", ".svg", ".pdf", ".csv", ".json", ".npy")
 TYPES = {"attendable": "bool", "attendable_keys": "bool", IMAGE: "uint8"}  # other tensors are float32
 MAX_RECORD = 2**32  # bytes, unless the caller allows more
 
@@ -78,20 +78,10 @@ def _encode(maps: AttentionMaps) -> tuple[dict[str, np.ndarray], dict[str, str]]
 
 
 def save(maps: AttentionMaps | Sequence[AttentionMaps], path: str | Path) -> None:
-    """Write a record.
-
-    Args:
-        maps: a record, or a sequence of one.
-        path: a file; what was there is replaced.
-
-    Raises:
-        InvalidRecord: for what is no record, and for several.
-        InvalidOption: for a path that is none, and for the ending of a page, a picture or numbers.
-        OutputError: where it cannot be written.
-    """
+    """Write a record, or a sequence of one. Raises as `attnviz.save` does."""
     maps, path = unwrap_record(maps), _check_path(path)
     if path.suffix.lower() in OTHER_ENDINGS:
-        hint = "Name it .safetensors: attnviz render draws it (--format) and writes its numbers (--print)."
+        hint = "Name it .safetensors or .html: attnviz render draws the first, and writes its numbers (--print)."
         raise InvalidOption(f"{shorten_path(path)} would be a record, not a {path.suffix}", hint=hint)
     if path.exists() and not path.is_file():  # a device or a pipe, which cannot be replaced
         write(path, encode_record(maps))

@@ -23,7 +23,7 @@ from typing import IO, Any, Literal
 
 import numpy as np
 
-from attnviz.bounded import check_file_size, describe_os_error, open_zip
+from attnviz.bounded import check_file_size, decode_marked, describe_os_error, open_zip
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidRecord
 from attnviz.store import shorten_path
@@ -123,7 +123,7 @@ def list_arrays(path: Path, kind: FileKind) -> Iterator[FileArray]:
     """List the arrays of a .npy, a .npz or a text by their headers. Raises what `reading` makes an InvalidRecord of."""
     if kind == "text":
         ending, size = path.suffix.lower(), measure_matrix(path)
-        yield FileArray("", size, 4, lambda: read_table(path.read_text(encoding="utf-8-sig"), ending, path.name))
+        yield FileArray("", size, 4, lambda: read_table(decode_marked(path.read_bytes()), ending, path.name))
     elif kind == "npy":
         with path.open("rb") as file:
             yield _parse_npy(file, path.stat().st_size, path, "")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from attnviz.bounded import Budget, exists, expand_path, is_folder
+from attnviz.bounded import UTF_8, Budget, exists, expand_path, find_mark, is_folder
 from attnviz.chats import parse_chat
 from attnviz.display import REPLACEMENT, list_first, quote_beginning, replace_surrogates
 from attnviz.errors import InvalidOption, InvalidSelection, InvalidSource
@@ -24,7 +24,7 @@ from attnviz.registry import Plugin
 from attnviz.selection import select_numbers
 from attnviz.specs import TextOptions
 from attnviz.store.cache import remember
-from attnviz.text.files import UTF_8, WORDLESS, check_encoding, check_kind, check_size, decode, find_mark, read_content
+from attnviz.text.files import WORDLESS, check_encoding, check_kind, check_size, decode, read_content
 from attnviz.text.markup import WORDY_ENDINGS, find_words
 from attnviz.text.source import MAX_ROWS, MAX_TEXT
 

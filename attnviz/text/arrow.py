@@ -26,6 +26,7 @@ from attnviz.text.source import MAX_TEXT, OtherKind, Rows, Wanted
 
 BATCH_ROWS = 4096  # rows in memory at a time
 MAX_GROUPS = 2**18  # row groups, or parts of them, that a file lists
+MESSAGES = ({"role", "content"}, {"from", "value"})  # fields of a message
 PLAIN = ("string", "large_string", "string_view", "integer", "floating", "boolean")  # of the kinds of pyarrow.types
 Batches: TypeAlias = Callable[[Sequence[str]], Iterator[list[Iterator[object]]]]
 
@@ -61,11 +62,11 @@ def _is_plain(kind: Any) -> bool:
 
 
 def is_chat(kind: Any) -> bool:
-    """Return whether a type of Arrow is that of messages: lists of roles and contents, both of them texts."""
+    """Return whether a type of Arrow is that of messages: lists of roles and contents, all of them texts."""
     if not types.is_list(kind) or not types.is_struct(kind.value_type):
         return False
     fields = {each.name: each.type for each in kind.value_type}
-    return {"role", "content"} <= {*fields} and all(map(types.is_string, fields.values()))
+    return any(form <= {*fields} for form in MESSAGES) and all(map(types.is_string, fields.values()))
 
 
 def list_columns(batch: Any, names: Sequence[str]) -> list[Iterator[object]]:

@@ -10,13 +10,13 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
 
+from attnviz.chats import CHATS
 from attnviz.display import list_first
 from attnviz.errors import InvalidSource
 from attnviz.registry import suggest_name
 from attnviz.text.labels import LabelReading, choose_reading
 from attnviz.text.source import LOOKED_AT, MAX_COLUMNS, NO_COLUMN, Fields, Row, Rows, Wanted, as_text, take_first
 
-CHATS = "messages"  # the column of texts where no other is
 TEXT_COLUMNS = "text, review, sentence or content"  # as a hint lists them
 MORE_TEXT_COLUMNS = ("texts", "reviews", "sentences", "reviewtext", "reviewbody", "reviewcontent", "comment", "tweet")
 LABEL_COLUMNS = ("label", "labels", "sentiment", "class", "target", "polarity")
@@ -75,7 +75,7 @@ class DataTable:
             label = _take_one(_guess_labels([name for name in names if name != text], first, where), "label", where)
         if text is None:
             others = [name for name in names if name != label]
-            known = list(filter(is_text_name, others)) or [name for name in others if name == CHATS]
+            known = list(filter(is_text_name, others)) or [name for name in others if name in CHATS]
             text = _take_one(known if named else _guess_texts(others, first), "text", where)
         if text is None:
             hint = f"Choose one with --text-column; there are {', '.join(list_columns(names))}."

@@ -10,15 +10,12 @@ from io import BufferedReader, TextIOWrapper
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, TypeVar, cast
 
-from attnviz.bounded import exists, format_bytes, open_input
+from attnviz.bounded import UTF_8, WITH_MARK, decode_marked, exists, find_mark, format_bytes, open_input
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.text.archives import COMPRESSED, DAMAGED, SIGNS, Place
 from attnviz.text.source import MAX_TEXT
 
-UTF_8 = "utf-8"
 Data = TypeVar("Data", bytes, str)
-MARKS = {codecs.BOM_UTF8: UTF_8, codecs.BOM_UTF32_LE: "utf-32"}  # the latter begins as UTF-16 does
-MARKS |= dict.fromkeys((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "utf-16")
 # What files that are no texts begin with, what they are, and what to do. Of a .zip its first members say what it is.
 NUMBERS = ("holds numbers, not a text", "attnviz render draws weights.")
 IMAGE = ("is a picture or a sound", "attnviz heatmap FILE --model dinov2 draws images.")
@@ -42,7 +39,6 @@ WORDLESS = re.compile(  # names of files that hold no words
     r"(?i).+\.(?:np[yz]|pth?|ckpt|safetensors|onnx|gguf|h5|hdf5|pkl|mat|feather|arrow|sqlite|db|pdf|epub|rtf|docx?|xlsx?"
     r"|pptx?|od[tsp]|png|jpe?g|gif|webp|bmp|tiff?|svg|mp[34]|wav)"
 )
-WITH_MARK = {UTF_8: "utf-8-sig"}  # it may begin with one
 ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 LOOKED_AT = 2**12  # bytes that say what a file is
@@ -61,11 +57,6 @@ def check_encoding(name: str | None) -> None:
     except (LookupError, ValueError) as error:  # ValueError: such as `undefined`, or a NUL
         problem = f"--encoding {name!r} is not known"
         raise InvalidOption(problem, hint="Try latin-1, cp1252, utf-16, gb18030 or shift_jis.") from error
-
-
-def find_mark(start: bytes) -> str:
-    """Return the encoding that the byte order mark at the start of a file says, else UTF-8."""
-    return next((name for mark, name in MARKS.items() if start.startswith(mark)), UTF_8)
 
 
 def check_kind(start: bytes, name: str, encoding: str | None = None) -> None:
@@ -157,11 +148,11 @@ def decode(raw: bytes, where: str, encoding: str | None = None, errors: str = "s
 
     Raises InvalidSource, unless `errors` are replaced: that would change a data set.
     """
-    found = encoding or find_mark(raw)
     try:
-        return raw.decode(WITH_MARK.get(found, found), errors)
+        return decode_marked(raw, encoding, errors)
     except UnicodeError as error:
-        raise InvalidSource(f"{where}: bytes are not {found.upper()}", hint=ENCODING_HINT) from error
+        found = (encoding or find_mark(raw)).upper()
+        raise InvalidSource(f"{where}: bytes are not {found}", hint=ENCODING_HINT) from error
 
 
 def summarize_error(error: BaseException) -> str:

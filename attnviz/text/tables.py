@@ -15,13 +15,13 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from attnviz.bounded import GIB
-from attnviz.chats import find_chat
+from attnviz.bounded import GIB, UTF_8, find_mark
+from attnviz.chats import CHATS, find_chat
 from attnviz.display import list_first, pluralize
 from attnviz.errors import InvalidSource
 from attnviz.text.archives import Place, find_ending
-from attnviz.text.columns import CHATS, MAX_NAMED, DataTable, is_known_name, is_text_name
-from attnviz.text.files import UTF_8, check_size, decode, find_mark, open_file, read_lines
+from attnviz.text.columns import MAX_NAMED, DataTable, is_known_name, is_text_name
+from attnviz.text.files import check_size, decode, open_file, read_lines
 from attnviz.text.layout import NAMES_OF_SEPARATORS, Layout, choose_layout
 from attnviz.text.source import LOOKED_AT, MAX_COLUMNS, MAX_TEXT, Fields, Rows, Wanted, check_no_columns, take_first
 
@@ -165,9 +165,9 @@ def _open_objects(path: Place, wanted: Wanted, rows: Callable[[Sequence[str]], R
                 for at, fields in objects:
                     messages.append(fields)
                     size += len(check_size(str(fields), at, size))
-            yield where, {CHATS: find_chat(messages)}
+            yield where, {CHATS[0]: find_chat(messages)}
 
-        return DataTable(path.name, where, [CHATS], wanted, one_chat, layout=("a chat, a message a line",))
+        return DataTable(path.name, where, [CHATS[0]], wanted, one_chat, layout=("a chat, a message a line",))
     return DataTable(path.name, where, list(names), wanted, rows, layout=said)
 
 
@@ -185,7 +185,7 @@ def _read_fields(record: Any, where: str, wanted: Wanted) -> Fields:
         chat = None if wanted.keep_markup else find_chat(record)
         if chat is None:
             raise InvalidSource(f"{where}: not a JSON object", hint='Write {"text": "…"} for each.')
-        return {CHATS: chat}
+        return {CHATS[0]: chat}
     nested = {name: value for name, value in record.items() if isinstance(value, list | dict) and "role" not in record}
     chats = {} if wanted.keep_markup else {name: find_chat(value) for name, value in nested.items()}
     return record | {name: chats.get(name) or type(value)() for name, value in nested.items()}
@@ -216,7 +216,7 @@ def _open_json(path: Place, wanted: Wanted) -> DataTable:
     wanted.budget.draw(f"the objects in {path}", 4 * len(raw))
     content = _parse_json(decode(raw, str(path), wanted.encoding), path, 1, wanted)
     chat = None if wanted.keep_markup else find_chat(content)
-    records, said = _list_records(content, path) if chat is None else ([{CHATS: chat}], ("a chat",))
+    records, said = _list_records(content, path) if chat is None else ([{CHATS[0]: chat}], ("a chat",))
 
     def rows(_: Sequence[str]) -> Rows:
         for number, record in enumerate(records):

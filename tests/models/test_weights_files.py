@@ -75,6 +75,7 @@ READ: dict[str, tuple[Write, np.ndarray, list[str] | None]] = {
     "a.json": (text(json.dumps({"text": " ".join(WORDS), "w": ARRAY.tolist()})), ARRAY, WORDS),
     "r.txt": (r_table, ONE[None, None], WORDS),
     "excel.csv": (text("\ufeff,a,b\r\na,1,0\r\nb,0.25,0.75\r\n"), np.array([[[[1, 0], [0.25, 0.75]]]]), ["a", "b"]),
+    "notepad.csv": (lambda path: FRAME.to_csv(path, encoding="utf-16"), ONE[None, None], WORDS),
     "two.csv": (text("0,1\n0.5,0.5\n1,0\n"), np.array([[[[0.5, 0.5], [1, 0]]]]), None),  # pandas without an index
 }
 

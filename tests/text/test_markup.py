@@ -80,12 +80,15 @@ def test_breaks_in_data_sets_are_breaks_of_lines(tmp_path: Path) -> None:
 
 ASKED = {"role": "user", "content": "Good?"}
 ANSWERED = {"role": "assistant", "content": [{"type": "text", "text": "Very"}, {"type": "text", "text": " good."}]}
+SHARED = [{"from": "human", "value": "Good?"}, {"from": "gpt", "value": "Very good."}]  # as ShareGPT has it
 CHATS = {
     "a.json": json.dumps([ASKED, ANSWERED]),
     "b.json": json.dumps({"messages": [ASKED, ANSWERED], "source": "x"}),
     "c.json": json.dumps([{"messages": [ASKED, ANSWERED], "id": 1}], indent=1),
     "d.jsonl": json.dumps({"id": 1, "messages": [ASKED, ANSWERED]}) + "\n",
     "e.jsonl": f"{json.dumps(ASKED)}\n{json.dumps(ANSWERED)}\n",
+    "b.sharegpt.json": json.dumps({"conversations": SHARED}),
+    "d.sharegpt.jsonl": json.dumps({"id": "x", "conversations": SHARED}) + "\n",
     "f.jsonl": json.dumps([ASKED, ANSWERED]) + "\n",
 }
 
@@ -104,8 +107,9 @@ def test_messages_are_one_text(name: str, tmp_path: Path) -> None:
 def test_messages_of_a_table_of_arrow_are_one_text(tmp_path: Path) -> None:
     table = pyarrow.table({"id": [1, 2], "messages": [[ASKED], [ASKED, ASKED]]})
     parquet.write_table(table, tmp_path / "a.parquet")
-    one, two = load_corpus(TextOptions(dataset=str(tmp_path / "a.parquet"))).documents
-    assert (one.text, two.text) == (json.dumps([ASKED]), json.dumps([ASKED, ASKED]))
+    assert texts_of(opened(tmp_path / "a.parquet")) == [json.dumps([ASKED]), json.dumps([ASKED, ASKED])]
+    parquet.write_table(pyarrow.table({"id": [1], "conversations": [SHARED[:1]]}), tmp_path / "b.parquet")
+    assert texts_of(opened(tmp_path / "b.parquet")) == [json.dumps([ASKED])]
 
 
 def test_what_json_becomes_is_counted_before_it_is_parsed(tmp_path: Path) -> None:

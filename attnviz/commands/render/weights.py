@@ -15,7 +15,7 @@ from attnviz.models.attentions.attentions import make_maps
 from attnviz.models.attentions.weights_file import COMMAND, WeightsRequest, read_weights
 from attnviz.records import AttentionMaps
 from attnviz.text import decode_argument
-from attnviz.text.files import UTF_8, decode, read_content
+from attnviz.text.files import decode, read_content
 
 Names = Sequence[str] | None
 
@@ -39,7 +39,7 @@ def read_token_names(file: str | None, words: str | None = None) -> tuple[Names,
     if file is None:
         return (None, ()) if words is None else (decode_argument(words).split(), ())
     path = expand_path(file, InvalidSource)
-    text = decode(read_content(path), file, UTF_8)
+    text = decode(read_content(path), file)
     if path.suffix.lower() == ".json":
         try:
             names, read_as = decode_json(tuple[str, ...], json.loads(text), file), "of its list"
