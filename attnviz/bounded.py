@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Any, BinaryIO, Literal, NoReturn, get_args, get_origin, get_type_hints
+from typing import Any, BinaryIO, Literal, get_args, get_origin, get_type_hints
 
 from attnviz.errors import InputError, InvalidOption, TooLarge
 
@@ -30,7 +30,6 @@ GIB = 2**30
 UTF_8 = "utf-8"
 MARKS = {codecs.BOM_UTF8: UTF_8, codecs.BOM_UTF32_LE: "utf-32"}  # the latter begins as UTF-16 does
 MARKS |= dict.fromkeys((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "utf-16")
-WITH_MARK = {UTF_8: "utf-8-sig"}  # it may begin with one
 MAX_WAIT = 5.0  # seconds to wait for a writer to open a named pipe
 NO_FILE = "No file can have this name"
 
@@ -196,15 +195,9 @@ def find_mark(start: bytes) -> str:
     return next((name for mark, name in MARKS.items() if start.startswith(mark)), UTF_8)
 
 
-def decode_marked(raw: bytes, encoding: str | None = None, errors: str = "strict") -> str:
-    """Decode in `encoding`, else in that of the byte order mark, else in UTF-8. Raises UnicodeError."""
-    found = encoding or find_mark(raw)
-    return raw.decode(WITH_MARK.get(found, found), errors)
-
-
 def parse_json(data: str | bytes) -> Any:
     """Parse JSON without NaN, Infinity and numbers beyond float64. Raises ValueError or RecursionError."""
-    return json.loads(data, parse_constant=_refuse_constant, parse_float=_parse_finite)
+    return json.loads(data, parse_constant=_parse_finite, parse_float=_parse_finite)
 
 
 def decode_json(kind: Any, found: Any, name: str) -> Any:
@@ -266,11 +259,7 @@ def format_bytes(number: float) -> str:
     return f"{number:.0f} bytes"
 
 
-def _refuse_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
-
-
 def _parse_finite(digits: str) -> float:
     if math.isfinite(number := float(digits)):
         return number
-    raise ValueError(f"{digits[:40]} is too large a number")
+    raise ValueError(f"{digits[:40]} is not a finite number")

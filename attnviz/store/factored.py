@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from attnviz.bounded import decode_json
 from attnviz.errors import InvalidRecord
 from attnviz.records.factored import FactoredMaps
-from attnviz.records.factors import Factors
+from attnviz.records.factors import Factors, Window
 
 FACTORED = 4  # the schema of records that hold factors
 PARTS = ("query", "key", "log_sum_exp", "bias", "attendable_keys")  # tensors; not every model has the last two
@@ -38,16 +39,12 @@ def encode_factored(maps: FactoredMaps, meta: Mapping[str, Any]) -> tuple[dict[s
 def read_factors(meta: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> tuple[Factors, ...]:
     """Read the factors of each layer. Raises InvalidRecord where a part is missing or of another type."""
     found = {name: tensors[name] for name in PARTS if name in REQUIRED_PARTS or name in tensors}
-    scales, windows = meta["scales"], meta["windows"]
-    if not all(isinstance(window, list) and len(window) == 2 for window in windows):  # `Factors` checks the numbers
-        raise InvalidRecord("a window is not how far back and how far forward a query sees")
+    scales = decode_json(tuple[float, ...], meta["scales"], "scales")
+    windows = decode_json(tuple[Window, ...], meta["windows"], "windows")
     if {*map(len, found.values()), len(windows)} != {len(scales)}:
         raise InvalidRecord("factors are of different numbers of layers")
-    if not all(type(scale) is float for scale in scales):
-        raise InvalidRecord("the scales of q and k are not numbers")
+    layers = [{name: part[layer] for name, part in found.items()} for layer in range(len(scales))]
     return tuple(
-        Factors(
-            **{name: part[layer] for name, part in found.items()}, scale=scales[layer], window=tuple(windows[layer])
-        )
-        for layer in range(len(scales))
+        Factors(**parts, scale=scale, window=window)
+        for parts, scale, window in zip(layers, scales, windows, strict=True)
     )

@@ -23,7 +23,7 @@ from typing import IO, Any, Literal
 
 import numpy as np
 
-from attnviz.bounded import check_file_size, decode_marked, describe_os_error, open_zip
+from attnviz.bounded import check_file_size, describe_os_error, find_mark, open_zip
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidRecord
 from attnviz.store import shorten_path
@@ -122,8 +122,7 @@ def find_kind(path: Path) -> FileKind:
 def list_arrays(path: Path, kind: FileKind) -> Iterator[FileArray]:
     """List the arrays of a .npy, a .npz or a text by their headers. Raises what `reading` makes an InvalidRecord of."""
     if kind == "text":
-        ending, size = path.suffix.lower(), measure_matrix(path)
-        yield FileArray("", size, 4, lambda: read_table(decode_marked(path.read_bytes()), ending, path.name))
+        yield FileArray("", measure_matrix(path), 4, partial(_read_text, path))
     elif kind == "npy":
         with path.open("rb") as file:
             yield _parse_npy(file, path.stat().st_size, path, "")
@@ -168,6 +167,11 @@ def _read_npy(path: Path, name: str) -> FileWeights:
         return FileWeights(loaded)
     with loaded:
         return FileWeights(loaded[f"{name}.npy"])
+
+
+def _read_text(path: Path) -> FileWeights:
+    raw = path.read_bytes()
+    return read_table(raw.decode(find_mark(raw)).removeprefix("\ufeff"), path.suffix.lower(), path.name)
 
 
 def read_table(text: str, ending: str, name: str) -> FileWeights:

@@ -53,10 +53,6 @@ class DataTable:
             for _, fields in rows:
                 yield fields
 
-    def list_values(self, column: str) -> Iterator[object]:
-        """Yield what a column holds, likewise."""
-        return (fields.get(column) for fields in self.list_readable([column]))
-
     def choose_columns(self) -> tuple[str, str | None, LabelReading | None, str]:
         """Choose by what is asked for, then by name; in a table that names none by what they hold.
 
@@ -86,10 +82,11 @@ class DataTable:
         reading, refused = None, ""
         if label is not None:
             is_rating = _normalize(label) in RATING_COLUMNS
-            reading = choose_reading(self.list_values(label), label, where, is_rating=is_rating)
+            values = (fields.get(label) for fields in self.list_readable([label]))
+            reading = choose_reading(values, label, where, is_rating=is_rating)
         if label is not None and reading is None:
-            filled = (value for value in self.list_values(label) if value not in (None, ""))
-            found = list(dict.fromkeys(f"{value!r:.40}" for value in islice(filled, LOOKED_AT)))
+            filled = (fields for fields in self.list_readable([label]) if fields.get(label) not in (None, ""))
+            found = list(dict.fromkeys(f"{fields[label]!r:.40}" for fields in islice(filled, LOOKED_AT)))
             wrong = "is not a label" if len(found) == 1 else "are not labels of one kind"
             refused = f"{label!r} holds {list_first(found, MAX_WRONG)}, which {wrong}: {LABELS}"
             if is_asked:
@@ -109,11 +106,9 @@ class DataTable:
                 yield as_text(fields[text], text, where), found
 
     def describe(self) -> tuple[str, ...]:
-        """Say how the table is read where that is not plain; nothing where that fails, since reading says it."""
-        with suppress(InvalidSource):
-            said = (f"read as: {', '.join(self.layout)}" if self.layout else "", self.choose_columns()[-1])
-            return (f"{self.name}: {'; '.join(filter(None, said))}",) if any(said) else ()
-        return ()
+        """Say how the table is read where that is not plain. Raises as `choose_columns` does."""
+        said = (f"read as: {', '.join(self.layout)}" if self.layout else "", self.choose_columns()[-1])
+        return (f"{self.name}: {'; '.join(filter(None, said))}",) if any(said) else ()
 
 
 def _describe(

@@ -10,7 +10,7 @@ from io import BufferedReader, TextIOWrapper
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, TypeVar, cast
 
-from attnviz.bounded import UTF_8, WITH_MARK, decode_marked, exists, find_mark, format_bytes, open_input
+from attnviz.bounded import UTF_8, exists, find_mark, format_bytes, open_input
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.text.archives import COMPRESSED, DAMAGED, SIGNS, Place
 from attnviz.text.source import MAX_TEXT
@@ -39,6 +39,7 @@ WORDLESS = re.compile(  # names of files that hold no words
     r"(?i).+\.(?:np[yz]|pth?|ckpt|safetensors|onnx|gguf|h5|hdf5|pkl|mat|feather|arrow|sqlite|db|pdf|epub|rtf|docx?|xlsx?"
     r"|pptx?|od[tsp]|png|jpe?g|gif|webp|bmp|tiff?|svg|mp[34]|wav)"
 )
+WITH_MARK = {UTF_8: "utf-8-sig"}  # it may begin with one
 ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 LOOKED_AT = 2**12  # bytes that say what a file is
@@ -148,11 +149,11 @@ def decode(raw: bytes, where: str, encoding: str | None = None, errors: str = "s
 
     Raises InvalidSource, unless `errors` are replaced: that would change a data set.
     """
+    found = encoding or find_mark(raw)
     try:
-        return decode_marked(raw, encoding, errors)
+        return raw.decode(WITH_MARK.get(found, found), errors)
     except UnicodeError as error:
-        found = (encoding or find_mark(raw)).upper()
-        raise InvalidSource(f"{where}: bytes are not {found}", hint=ENCODING_HINT) from error
+        raise InvalidSource(f"{where}: bytes are not {found.upper()}", hint=ENCODING_HINT) from error
 
 
 def summarize_error(error: BaseException) -> str:

@@ -8,6 +8,7 @@ The standard library parses, because its errors have a line and it takes no type
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -64,10 +65,9 @@ def choose_layout(lines: Sequence[str], *, is_whole: bool, usual: str, wanted: W
         for separator in (usual, *(each for each in NAMES_OF_SEPARATORS if each != usual)):
             if quotes in ("none", "spaced") and (quotes == "none") != (separator in NEVER_IN_TEXTS):
                 continue  # more likely a quote is wrong, which the reader names
+            if quotes == "spaced" and not any(re.search(rf'{separator} +"(?![";,\s])', line) for line in lines):
+                continue  # no quote opens behind a blank; one within quotes stands twice
             rows = _parse_rows(Layout(separator, quotes), lines, is_whole=is_whole)
-            plain = _parse_rows(Layout(separator), lines, is_whole=is_whole) if quotes == "spaced" else None
-            if plain and _count_quotes(rows or plain) == _count_quotes(plain):
-                continue  # no quote stands behind a blank
             share = 1.0 if quotes in ("none", "spaced") else MOSTLY
             n_columns = len(rows[0]) if rows else 0
             if rows and n_columns > 1 and sum(len(fields) == n_columns for fields in rows) >= share * len(rows):
@@ -93,11 +93,6 @@ def _parse_rows(layout: Layout, lines: Sequence[str], *, is_whole: bool) -> list
         if is_whole or "unexpected end of data" not in str(error):  # else the last row goes on beyond these lines
             return None
     return rows
-
-
-def _count_quotes(rows: list[list[str]]) -> int:
-    """Count the fields that begin with a blank and a quote."""
-    return sum(field.lstrip(" ").startswith('"') and field.startswith(" ") for fields in rows for field in fields)
 
 
 def _names_columns(fields: Sequence[str], wanted: Wanted) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from attnviz.text import ENDINGS, NAMES
 from attnviz.text.archives import Place, find_ending, find_member, find_name, is_archive, list_entries, open_archive
 from attnviz.text.columns import DataTable
 from attnviz.text.files import LOOKED_AT, check_kind, decode, open_file, read_content, read_lines
-from attnviz.text.source import SPLIT_NAMES, Row, Source, Wanted, check_no_columns
+from attnviz.text.source import SPLIT_NAMES, Row, Rows, Source, Wanted
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample"  # the packaged reviews
 MAX_NAMED = 8  # files or folders in a message
@@ -180,26 +181,27 @@ def _find_labelled(places: Sequence[Place]) -> Labelled:
 
 
 def open_classes(splits: Mapping[str, Labelled], folder: Place, wanted: Wanted, name: str) -> Source:
-    """Open folders in which each file is a text, by number, or files in which each line is one: negative ones first.
+    """Open folders in which each file is a text, by number, or files in which each line is one: negative ones first."""
 
-    Raises InvalidOption for columns.
-    """
-    check_no_columns(wanted, name)
-
-    def rows(split: str) -> Iterator[Row]:
+    def rows(split: str, columns: Sequence[str]) -> Rows:
         for label, place in splits[split].items():
             if place.is_file():
                 with closing(read_lines(place, wanted.encoding)) as lines:
-                    yield from ((line.rstrip("\r\n"), label) for line in lines)
+                    yield from ((str(place), {"text": line.rstrip("\r\n"), "label": label}) for line in lines)
                 continue
             for path in sorted(list_entries(place), key=_parse_number):
                 if find_ending(path) == ".txt" and path.is_file():
-                    yield decode(read_content(path), str(path), wanted.encoding), label
+                    is_read = "text" in columns  # else the label says what it is of
+                    text = decode(read_content(path), str(path), wanted.encoding) if is_read else ""
+                    yield str(path), {"text": text, "label": label}
+
+    def read(split: str) -> Iterator[Row]:
+        return DataTable(name, str(folder), ("text", "label"), wanted, partial(rows, split)).read()
 
     used = [place for labelled in splits.values() for place in labelled.values()]
     if used[0].is_file():
         said = ", ".join(f"{place.name} {label}" for label, place in splits["train"].items())
-        return Source(name, ("train",), rows, (f"{name}: a text a line, labels from names of files ({said})",))
+        return Source(name, ("train",), read, (f"{name}: a text a line, labels from names of files ({said})",))
     left = [
         each
         for place in (folder, *(folder / split for split in splits if (folder / split).is_dir()))
@@ -209,7 +211,7 @@ def open_classes(splits: Mapping[str, Labelled], folder: Place, wanted: Wanted, 
     left += [each for place in used for each in list_entries(place) if find_ending(each) != ".txt"]
     names = [str(each)[len(str(folder)) + 1 :] for each in left]
     notices = (f"{name}: labels from names of folders; not used: {list_first(names, MAX_NAMED)}",) if left else ()
-    return Source(name, tuple(splits), rows, notices)
+    return Source(name, tuple(splits), read, notices)
 
 
 def _parse_number(path: Place) -> tuple[int, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from attnviz.bounded import Budget, format_bytes
-from attnviz.errors import InvalidOption, InvalidSource
+from attnviz.errors import InvalidSource
 
 Row = tuple[str, int | None]
 Thing = TypeVar("Thing")
@@ -66,13 +66,6 @@ def as_text(value: object, column: str, where: str) -> str:
         return value
     found = "null" if value is None else f"{type(value).__name__} {value!r:.40}".removeprefix("OtherKind ")
     raise InvalidSource(f"{where}: {column!r} holds {found}, not text", hint="Choose another with --text-column.")
-
-
-def check_no_columns(wanted: Wanted, where: str) -> None:
-    """Raises InvalidOption where a column was asked for of a source without columns."""
-    for option, value in (("--text-column", wanted.text), ("--label-column", wanted.label)):
-        if value not in (None, NO_COLUMN):
-            raise InvalidOption(f"{where} has no columns to choose from", hint=f"Leave out {option}.")
 
 
 def take_first(things: Iterable[Thing]) -> tuple[list[Thing], bool]:

@@ -23,7 +23,7 @@ from attnviz.text.archives import Place, find_ending
 from attnviz.text.columns import MAX_NAMED, DataTable, is_known_name, is_text_name
 from attnviz.text.files import check_size, decode, open_file, read_lines
 from attnviz.text.layout import NAMES_OF_SEPARATORS, Layout, choose_layout
-from attnviz.text.source import LOOKED_AT, MAX_COLUMNS, MAX_TEXT, Fields, Rows, Wanted, check_no_columns, take_first
+from attnviz.text.source import LOOKED_AT, MAX_COLUMNS, MAX_TEXT, Fields, Rows, Wanted, take_first
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _LABEL = r"(?P<label>-?[0-9]{1,2}|neg|pos|negative|positive)"
@@ -81,8 +81,6 @@ def _open_lines(path: Place, wanted: Wanted) -> DataTable:
         if all(found) and (form is not BARE_LABEL or len({each["label"] for each in found if each}) > 1):
             break
     layout = (LINES[form],) if LINES[form] else ()
-    if not layout:
-        check_no_columns(wanted, path.name)
 
     def rows(_: Sequence[str]) -> Rows:
         with closing(read_lines(path, wanted.encoding)) as given:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.errors import AttnvizError, InvalidOption, InvalidSource
+from attnviz.errors import AttnvizError, InvalidSource
 from tests.text.corpora import REVIEWS, SEVERAL_LINES, WRITERS, opened, rows, texts_of, write_saved
 
 WRONG = [
@@ -147,8 +147,8 @@ def test_what_has_no_columns_takes_no_column(kind: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a\n")
     for label in ("neg", "pos"):
         (tmp_path / "aclImdb" / "train" / label).mkdir(parents=True)
-    with pytest.raises(InvalidOption, match="has no columns to choose from"):
-        opened(tmp_path / kind, text_column="text")
+    with pytest.raises(InvalidSource, match=r"has no column 'words'\. .* --text-column N counts from 0"):
+        opened(tmp_path / kind, text_column="words")
 
 
 def test_a_parquet_column_has_to_hold_text(tmp_path: Path) -> None:
