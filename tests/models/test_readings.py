@@ -66,6 +66,16 @@ READ: dict[str, tuple[Any, dict[str, Any], np.ndarray]] = {  # what is given, wi
 }
 
 
+def test_patches_amid_a_text_are_those_called_alike() -> None:
+    weights = torch.eye(6)[[2] * 6][None, None]
+    for names in (["what", "<image>", "<image>", "<image>", "<image>", "?"], ["[1", "p0", "p1", "p2", "p3", "2]"]):
+        maps = attnviz.from_attentions(weights, names, keys=attnviz.Grid(2, 2))
+        assert maps.queries.pieces == (names[0], "0,0", "0,1", "1,0", "1,1", names[-1])
+        assert maps.grid is not None
+        assert maps.grid.at == (1, 2, 3, 4)
+        assert "4 tokens in a row" in maps.provenance.facts.guess
+
+
 @pytest.mark.parametrize("name", READ)
 def test_the_only_reading_is_taken(name: str) -> None:
     given, options, expected = READ[name]

@@ -130,6 +130,13 @@ def test_a_sequence_that_fills_when_the_block_ends() -> None:
     assert list(maps.only("h.*")) == list(maps)
 
 
+def test_names_given_once_are_those_of_each_text_of_a_batch() -> None:
+    with record(WORDS) as maps:
+        GPT()(IDS.expand(2, -1))
+    assert [of.queries.pieces for of in maps] == [tuple(WORDS)] * 2
+    assert "Names were given once, for each of 2 texts." in maps[1].provenance.facts.guess
+
+
 @pytest.mark.parametrize(
     ("names", "n_texts", "said"),
     [
@@ -137,7 +144,6 @@ def test_a_sequence_that_fills_when_the_block_ends() -> None:
         ([], 1, "0 names in tokens"),
         ("the cat", 1, "Give its pieces"),
         (["the", ["cat"]], 1, "Give its pieces"),
-        (WORDS, 2, r"tokens is of 1 text, the attention in h\.\* of 2"),
         ([WORDS] * 3, 2, r"tokens is of 3 texts, the attention in h\.\* of 2.*list of lists"),
         ([WORDS] * 2, 1, r"tokens is of 2 texts, the attention in h\.\* of 1.*a block of its own"),
     ],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from attnviz.models.capture.call import Call
 from attnviz.models.recording.assembly import About, provenance_of, record_of, span
 from attnviz.models.recording.groups import Group
 from attnviz.models.recording.labels import label
-from attnviz.models.recording.names import PADDING, Names, check_no_mask, read_names, real_tokens
+from attnviz.models.recording.names import PADDING, Names, Pieces, check_no_mask, read_names, real_tokens
 from attnviz.records import AttentionMaps, Facts
 from attnviz.records.grid import Grid
 from attnviz.store.weights import FileWeights
@@ -26,7 +28,8 @@ OF_KEYS = "The names are those of the keys: there are as many, and queries are c
 UNEVEN = "Rows sum to {:.4f} to {:.4f}; numbers count them as if they summed to 1."
 CAUSAL = "No query gives any weight to a later token, so later tokens are taken as not attendable."
 UNTITLED = About(None, "", None, None)
-PATCHES = "A Grid is of the last keys: give the names of all as tokens, and no Grid."
+PATCHES = "Give their places: Grid(…, at=range(4, 20)); or names of patches that differ by numbers alone."
+OF_PATCHES = "Patches are the {} tokens in a row whose names differ by numbers alone."
 
 
 def from_attentions(  # noqa: PLR0913 - each is an option of its own
@@ -153,14 +156,27 @@ def _name(asked: WeightsRequest, rows: Sequence[Rows], row: int, sizes: tuple[in
     if isinstance(grid, Grid):
         check_no_mask(asked.attention_mask)
         if tokens is not None and n_queries == n_keys != grid.n_patches and not grid.leading:
-            problem = f"which of the {n_keys} tokens are the {grid.n_patches} patches is not known"
-            raise InvalidRecord(problem, hint=PATCHES)
+            if not (places := grid.at or _find_run(tokens[0], grid.n_patches)):
+                problem = f"which of the {n_keys} tokens are the {grid.n_patches} patches is not known"
+                raise InvalidRecord(problem, hint=PATCHES)
+            guess += [] if grid.at else [OF_PATCHES.format(grid.n_patches)]
+            grid = replace(grid, at=places).over(grid.pixels)
+            named = zip(range(n_keys), tokens[0], grid.names(n_keys), strict=True)
+            return Names(None, (tuple(patch if at in places else token for at, token, patch in named),), None, grid)
         return Names(tokens, (grid.names(n_keys),), None, grid)
     if keys is None and tokens is not None and n_queries != len(tokens[0]) == n_keys:
         tokens, keys = None, tokens
         guess.append(OF_KEYS)
     real = real_tokens(asked.attention_mask)
     return Names(tokens, keys, None if real is None else real[row : row + 1])
+
+
+def _find_run(pieces: Pieces, n_patches: int) -> tuple[int, ...]:
+    """Find the only tokens in a row, so many, that are called alike but for numbers: "<image>", or "p0" to "p15"."""
+    places = groupby(range(len(pieces)), key=lambda place: re.sub("[0-9]+", "", pieces[place]))
+    runs = [tuple(run) for _, run in places]
+    fitting = [run for run in runs if len(run) == n_patches]
+    return fitting[0] if len(fitting) == 1 else ()
 
 
 def _is_padded(used: Bool[np.ndarray, " key"], layers: np.ndarray, names: Names) -> bool:

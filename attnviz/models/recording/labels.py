@@ -26,6 +26,7 @@ from attnviz.records import Tokens
 from attnviz.records.grid import Grid
 
 WINDOWS = "Tokens are called by their places in the window, which may hold others in another layer."
+SHARED = "Names were given once, for each of {} texts."
 MOVED = "Tokens are called by their places, which hold other tokens in another layer."
 
 
@@ -176,6 +177,8 @@ class PassLabels:
         every = keys if queries is None else np.concatenate([queries, keys], axis=1)
         texts = [int(row_of(ids[ids >= 0][0])) if (ids >= 0).any() else row for row, ids in enumerate(every)]
         n_windows, found = len(texts) // max(1, len({*texts})), []
+        once = any(rows is not None and len(rows) == 1 for rows in (self._names.tokens, self._names.keys))
+        shared = SHARED.format(len({*texts})) if once and len({*texts}) > 1 else ""
         attended = np.any([call.attended for call in group.calls], axis=0)
         kept_keys = np.where((keys >= 0) & alike, ~np.isin(keys, self._padding), attended)
         kept_queries = np.ones(group.shape[::2], dtype=bool)
@@ -191,7 +194,7 @@ class PassLabels:
                     of_keys,
                     kept,
                     kept_keys[row],
-                    "" if alike else WINDOWS if n_windows > 1 else MOVED,
+                    shared if alike else WINDOWS if n_windows > 1 else MOVED,
                     self._names.grid if of_keys.pieces in (self._names.keys or ()) else None,
                     text,
                     (texts[:row].count(text), n_windows) if n_windows > 1 else None,
@@ -241,7 +244,7 @@ class PassLabels:
             called = [f"⟨mixed {place}⟩" for place in range(n)]
         elif rows is None:
             called = list(map(str, ranks))
-        elif len(rows) != n_texts:
+        elif len(rows) != n_texts and (len(rows), len(rows[0])) != (1, n):
             one_by_one = "Record each text in a block of its own, or all of them as one batch."
             raise InvalidRecord(
                 f"{text} is of {'1 text' if len(rows) == 1 else f'{len(rows)} texts'}, the attention in "
@@ -249,7 +252,7 @@ class PassLabels:
                 hint=one_by_one if n_texts == 1 else "Give a list of lists, one for each row of the batch.",
             )
         else:
-            given = rows[row]
+            given = rows[row % len(rows)]
             if len(given) in (n, of.n_places):
                 given = tuple(compress(given, real))
             if n > of.n_places or len(given) == real.sum():  # of a text that grew some may have no name
