@@ -207,9 +207,9 @@ def max_attendable_distance(maps: AttentionMaps) -> int:
             return max(int(real[-1]), end - int(real[0]))
         for block in split_real_queries(maps):
             allowed = maps.read_allowed(layer, block.queries)
+            rows, keys = np.nonzero(allowed)
             queries = np.arange(len(maps.queries))[block.queries]
-            first, last = allowed.argmax(axis=-1), end - allowed[:, ::-1].argmax(axis=-1)
-            farthest = max(farthest, int(np.maximum(queries - first, last - queries).max()))
+            farthest = max(farthest, int(np.abs(queries[rows] - keys).max()))
     return farthest
 
 

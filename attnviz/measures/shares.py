@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int
 
 from attnviz.errors import InvalidOption, NotMeasurable
-from attnviz.measures.patterns import find_own_brackets, is_punctuation, strip_pieces
+from attnviz.measures.patterns import find_own_brackets, is_punctuation, number_words, strip_pieces
 from attnviz.measures.rows import (
     MAX_OFFSET,
     cache_on_record,
@@ -104,11 +104,8 @@ def to_same_word(maps: AttentionMaps) -> Measurement:
     A share, from 0 (also where no piece occurs twice) to 1 (Wang et al. 2022, arXiv:2211.00593). Pieces are the same
     whatever their case and the white space around them; markers are no words. Self-attention only.
     """
-    tokens = maps.queries
-    numbers = {word: number for number, word in enumerate(dict.fromkeys(tokens.words))}
-    of_pieces = [numbers[word] for word in tokens.words]
-    of_tokens = np.where(tokens.markers, -1, np.array(of_pieces)[tokens.places])
-    return Measurement("to_same_word", "share", measure_share_among(maps, of_tokens), (0.0, 1.0))
+    values = measure_share_among(maps, number_words(maps.queries))
+    return Measurement("to_same_word", "share", values, (0.0, 1.0))
 
 
 def to_own_bracket(maps: AttentionMaps) -> Measurement:

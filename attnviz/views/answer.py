@@ -14,7 +14,7 @@ from math import isnan
 import numpy as np
 
 from attnviz.display import escape_for_display, list_first
-from attnviz.measures.names import name_heads
+from attnviz.measures.patterns import name_heads
 from attnviz.measures.rows import compute_statistics
 from attnviz.records import AttentionMaps
 from attnviz.records.head_names import NO_NAME, SINKS, HeadPattern, write_share

@@ -15,7 +15,7 @@ import numpy as np
 
 from attnviz.display import format_count
 from attnviz.errors import InvalidOption
-from attnviz.measures.names import measure_patterns, name_heads
+from attnviz.measures.patterns import measure_patterns, name_heads
 from attnviz.measures.rows import MAX_DRAWN_WEIGHTS, choose_pool_size
 from attnviz.records import AttentionMaps
 from attnviz.records.head_names import MIN_SHARE, HeadPattern, write_share

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Int
 
 from attnviz.errors import InvalidOption, TooLarge
 from attnviz.measures import MEASURES, Measure
-from attnviz.measures.names import name_heads
+from attnviz.measures.patterns import name_heads
 from attnviz.measures.rows import compute_statistics, count_attendable, split_real_queries
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.records.head_names import MIN_SHARE, NO_NAME, write_share
@@ -210,10 +209,14 @@ def _find_strongest_pair(maps: AttentionMaps, layer: int, head: int, part: Token
     told = told if len(told) else np.array(part.keys)
     ordinary = chosen & ~maps.queries.markers[places]
     chosen = ordinary if ordinary.any() else chosen
-    if len(told) == len(maps.keys):
-        keys = compute_statistics(maps, layer).peak_keys[head]
-    else:
-        keys = _find_peak_keys(maps, layer, head, told)
+    keys = compute_statistics(maps, layer).peak_keys[head]
+    if len(told) < len(maps.keys):
+        found = []  # which of these keys each query gives most to; -1 where it may attend to none of them
+        for block in split_real_queries(maps):
+            allowed = maps.read_allowed(layer, block.queries)[:, told]
+            cells = np.where(allowed, maps.rows(layer, head, block.queries)[:, told], -1)
+            found.append(np.where(allowed.any(axis=1), told[cells.argmax(axis=1)], -1))
+        keys = np.concatenate(found)
     weights = np.where(chosen & (keys >= 0), maps.read_cells_of_heads(layer, places, keys)[head], -1)
     best = int(weights.argmax())
     if weights[best] < 0:
@@ -232,15 +235,3 @@ def find_unremarkable_keys(maps: AttentionMaps, layer: int, head: int) -> set[in
         if share >= MIN_SHARE and share >= MIN_MULTIPLE * equal:
             found.add(first)
     return found
-
-
-def _find_peak_keys(
-    maps: AttentionMaps, layer: int, head: int, keys: Int[np.ndarray, " key"]
-) -> Int[np.ndarray, " query"]:
-    """Return which of these keys each query gives most to; -1 where it may attend to none of them."""
-    found = []
-    for block in split_real_queries(maps):
-        allowed = maps.read_allowed(layer, block.queries)[:, keys]
-        weights = np.where(allowed, maps.rows(layer, head, block.queries)[:, keys], -1)
-        found.append(np.where(allowed.any(axis=1), keys[weights.argmax(axis=1)], -1))
-    return np.concatenate(found)

@@ -10,8 +10,7 @@ import pytest
 import attnviz
 from attnviz.errors import InvalidOption, NotMeasurable
 from attnviz.measures import measure_maps, measure_possible
-from attnviz.measures.names import name_heads
-from attnviz.measures.patterns import find_own_brackets, strip_pieces
+from attnviz.measures.patterns import find_own_brackets, name_heads, strip_pieces
 from attnviz.records import AttentionMaps, Facts, Tokens
 from attnviz.records.head_names import HeadPattern, choose_name
 from tests import pretrained

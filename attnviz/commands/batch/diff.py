@@ -213,7 +213,7 @@ def _report(
 
 def _write_page(report: Report, found: Diff, folder: Path, sides: Sequence[Path]) -> Path:
     """Write the report as a page that begins with settings that differ, then has the pictures that differ most."""
-    from attnviz.renderers.figure.compare import compare, show_difference  # only now, as what draws takes a while
+    from attnviz.renderers.figure.image import compare, show_difference  # only now, as what draws takes a while
     from attnviz.renderers.page.html import html
 
     differing = []

@@ -196,7 +196,7 @@ def compare_contents(place: Difference, before: bytes, after: bytes, tolerances:
 
 
 def _compare_pictures(place: Difference, before: bytes, after: bytes, tolerances: Tolerances) -> Iterator[Difference]:
-    from attnviz.renderers.figure.compare import MAX_PIXELS, compare  # only now: what draws takes a while to import
+    from attnviz.renderers.figure.image import MAX_PIXELS, compare  # only now: what draws takes a while to import
 
     room = int((tolerances.max_memory * GIB - BASE) / PER_PIXEL)
     try:

@@ -10,10 +10,11 @@ import numpy as np
 import torch
 
 from attnviz.measures.concentration import make_uniform
-from attnviz.measures.names import PerHead, measure_patterns
+from attnviz.measures.patterns import measure_patterns
 from attnviz.models.encoder_model import EncoderModel
 from attnviz.records import AttentionMaps
 from attnviz.records.training_metrics import HeadMetrics, HeadScore
+from attnviz.shapes import PerHead
 
 N_TOKENS = 128  # read of each text
 N_RANDOM = 20  # encoders with random weights: what chance gives

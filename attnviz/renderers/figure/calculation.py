@@ -15,10 +15,10 @@ from jaxtyping import Float64
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
+from attnviz.renderers.figure.draw import Sketch
 from attnviz.renderers.figure.header import MARGIN, ceil_to_pixel, frame, header_of, height_of, paragraph, refuse_width
 from attnviz.renderers.figure.layout import GAP, MIN_APART, PAD, POINT, Box, TextLine
 from attnviz.renderers.figure.scale import write_sign
-from attnviz.renderers.figure.sketch import Sketch
 from attnviz.renderers.figure.style import AXIS, GREY, HAIRLINE, INK, Sizes, colour_map, look_of
 from attnviz.renderers.figure.text import extent, wrap
 from attnviz.report import Calculation, CalculationStep, FigureStyle, Report

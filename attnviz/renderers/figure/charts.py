@@ -18,7 +18,7 @@ from matplotlib.text import Text
 
 from attnviz.display import replace_surrogates
 from attnviz.renderers.figure import marks
-from attnviz.renderers.figure.draw import literal, write
+from attnviz.renderers.figure.draw import Sketch, literal, write
 from attnviz.renderers.figure.header import (
     MARGIN,
     MIN_WIDTH,
@@ -30,7 +30,6 @@ from attnviz.renderers.figure.header import (
     refuse_width,
 )
 from attnviz.renderers.figure.layout import GAP, MAX_GRID_WIDTH, PAD, POINT, Labels, fit_labels
-from attnviz.renderers.figure.sketch import Sketch
 from attnviz.renderers.figure.style import AXIS, Sizes, look_of
 from attnviz.renderers.figure.text import drawable, extent, wrap, wrap_evenly
 from attnviz.report import Chart, Charts, FigureStyle, Report

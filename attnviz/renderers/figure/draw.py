@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from attnviz.renderers.figure.layout import (
     Box,
     FigurePlan,
     PlacedMap,
+    Plan,
     TextLine,
     line_room,
 )
@@ -225,3 +227,22 @@ def literal(text: Text) -> None:
     text.set_parse_math(False)
     if not is_plain(text.get_text()):
         text.set_path_effects([Normal()])
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch(Plan):
+    """A picture that `paint` draws behind its texts."""
+
+    def paint(self, axes: Axes) -> None:
+        """Draw on axes that are as large as the figure, in inches."""
+
+    def draw(self) -> Figure:
+        """Return the figure. To be called, and the figure to be saved, within `style.drawing`."""
+        figure = Figure(figsize=(self.width, self.height))
+        axes = axes_at(figure, Box(0.0, 0.0, self.width, self.height))
+        axes.set(xlim=(0, self.width), ylim=(self.height, 0))
+        axes.set_axis_off()
+        self.paint(axes)
+        for line in self.lines:
+            write(figure, line)
+        return figure

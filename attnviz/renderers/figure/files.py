@@ -26,7 +26,7 @@ from attnviz.renderers.figure.text import missing
 from attnviz.report import Calculation, Charts, FigureStyle, Graph, Heatmap, HeatmapGrid, Picture, Report, WeightFactors
 
 if TYPE_CHECKING:
-    from attnviz.renderers.figure.sketch import Sketch
+    from attnviz.renderers.figure.draw import Sketch
 
 MAX_FONT_SIZE = 48
 MIN_DPI, MAX_DPI = 30, 2400

@@ -15,9 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.patches import PathPatch, Polygon, Rectangle
 from matplotlib.path import Path
 
+from attnviz.renderers.figure.draw import Sketch
 from attnviz.renderers.figure.header import MARGIN, below, ceil_to_pixel, frame, header_of, paragraph, refuse_width
 from attnviz.renderers.figure.layout import GAP, PAD, POINT, Box, TextLine
-from attnviz.renderers.figure.sketch import Sketch
 from attnviz.renderers.figure.style import AXIS, COLOURS, GREY, INK, Sizes, look_of
 from attnviz.renderers.figure.text import extent, wrap
 from attnviz.renderers.figure.words import Paragraph, flow_words

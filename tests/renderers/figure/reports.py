@@ -8,7 +8,6 @@ from dataclasses import replace
 from io import BytesIO
 from itertools import combinations
 from math import cos, exp
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,16 +106,6 @@ class DrawnCharts(NamedTuple):
         names = [text for axes in self.figure.axes for text in (axes.title, axes.xaxis.label, axes.yaxis.label)]
         legends = [text for legend in self.figure.legends for text in legend.get_texts()]
         return [text for text in (*self.figure.texts, *names, *legends) if text.get_text()]
-
-
-class Picture:
-    """What pytest-mpl compares: the very bytes that a user gets."""
-
-    def __init__(self, report: Report, look: FigureStyle | None = None) -> None:
-        ((_, self.content),) = figure.png(report, look or FigureStyle(dpi=100))
-
-    def savefig(self, path: str, **_: object) -> None:
-        Path(path).write_bytes(self.content)
 
 
 def softmax(n_rows: int, n_columns: int, n_heads: int = 1, causal: bool = False, seed: int = 0) -> tuple[Cells, Shown]:

@@ -14,7 +14,7 @@ from PIL import Image
 from PIL.PngImagePlugin import PngImageFile, iTXt
 
 from attnviz.errors import InvalidSource, TooLarge
-from attnviz.renderers.figure.compare import compare
+from attnviz.renderers.figure.image import compare
 from attnviz.renderers.figure.page import Pixels, png_of
 
 SIDES = st.integers(1, 50)

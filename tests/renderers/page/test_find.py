@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from attnviz.measures.names import measure_patterns
+from attnviz.measures.patterns import measure_patterns
 from attnviz.records import AttentionMaps
 from attnviz.report import Report
 from tests.browser import Open, Opened
