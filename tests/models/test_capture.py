@@ -202,35 +202,38 @@ def test_scores_that_are_forbidden_by_hand(low: float) -> None:
     np.testing.assert_allclose(call.weights[:, :, 1:].sum(axis=-1), 1, atol=1e-6)
 
 
+EARLIER = torch.ones(5, 5, dtype=torch.bool).tril()
+WINDOWS = torch.arange(5)[:, None] // 3 == torch.arange(5) // 3
+
+
+@pytest.mark.parametrize(
+    ("low", "allowed", "among"),
+    [
+        (-1e4, torch.ones(5, 5, dtype=torch.bool), -1e4),  # low scores, and no other in their rows
+        (-1e4, EARLIER, 0),
+        (-1e9, EARLIER, 0),
+        (-9e15, EARLIER, 0),  # as Veličković et al. (2018) have it
+        (-100, WINDOWS, 0),  # as in shifted windows; the 4e-44 that is left of a weight is no attention
+    ],
+)
+def test_scores_that_a_number_forbids(low: float, allowed: Tensor, among: float) -> None:
+    def scores() -> Tensor:
+        return STATES @ STATES.mT + torch.full((5, 5), low).masked_fill(allowed, among)
+
+    call = only(lambda: scores().softmax(dim=-1) @ STATES)
+    np.testing.assert_array_equal(call.attendable[0], allowed.numpy())
+    assert (call.weights[..., ~allowed.numpy()] == 0).all()
+    np.testing.assert_allclose(call.weights, scores().softmax(dim=-1).numpy(), atol=1e-30)
+
+
 @pytest.mark.parametrize("low", [-1e20, -1e9])
 def test_a_row_that_a_number_forbids_wholly_attends_evenly(low: float) -> None:
     """As courses write it: softmax of equal numbers is even, and nothing is undefined, as it is of -inf."""
-    mask = torch.ones(5, 5, dtype=torch.bool).tril()
+    mask = EARLIER.clone()
     mask[0] = False
-    scores = (STATES @ STATES.mT).masked_fill(~mask, low)
     call = only(lambda: (STATES @ STATES.mT).masked_fill(~mask, low).softmax(dim=-1) @ STATES)
-    np.testing.assert_allclose(call.weights, scores.softmax(dim=-1), atol=1e-6)
-    mask[0] = True
-    np.testing.assert_array_equal(call.attendable[0], mask.numpy())
-
-
-def test_low_scores_are_not_forbidden_ones() -> None:
-    call = only(lambda: (STATES @ STATES.mT - 10_000).softmax(dim=-1) @ STATES)
-    assert call.attendable.all()
-    call = only(lambda: (STATES @ STATES.mT + torch.full((5, 5), -1e4).triu(1)).softmax(dim=-1) @ STATES)
-    np.testing.assert_array_equal(call.attendable[0], np.tri(5, dtype=bool))  # beside others they are
-
-
-def test_what_minus_a_hundred_forbids_is_forbidden() -> None:
-    """As in shifted windows; the 4e-44 that is left of a weight is no attention."""
-    windows = torch.zeros(5, 5)
-    windows[:2, 2:] = windows[2:, :2] = -100
-    scores = STATES @ STATES.mT + windows
-    assert (scores.softmax(dim=-1)[..., :2, 2:] > 0).any()
-    call = only(lambda: (STATES @ STATES.mT + windows).softmax(dim=-1) @ STATES)
-    np.testing.assert_array_equal(call.attendable[0], windows.numpy() == 0)
-    assert (call.weights[..., windows.numpy() < 0] == 0).all()
-    np.testing.assert_allclose(call.weights, scores.softmax(dim=-1).numpy(), atol=1e-30)
+    np.testing.assert_allclose(call.weights[:, :, 0], 0.2, atol=1e-6)
+    assert call.attendable[0, 0].all()
 
 
 def test_scores_that_fall_with_distance_are_not_forbidden() -> None:

@@ -113,17 +113,12 @@ def hybrid() -> list[nn.Module]:
     return [encoder(1) if layer % 2 else nn.Linear(16, 16) for layer in range(4)]
 
 
-def test_layers_have_the_numbers_of_the_model() -> None:
-    (maps,) = recorded(lambda: Module(run_layers, layers=nn.ModuleList(hybrid()))(X))
-    assert maps.layer_numbers == (1, 3)
-    assert maps.unseen_layers == (0, 2)
-    assert maps.provenance.facts.n_layers_in_model == 4
-
-
-def test_what_stands_beside_layers_is_no_layer() -> None:
-    """In a Sequential anything is counted: an embedding, a norm."""
-    (maps,) = recorded(lambda: Module(run_layers, layers=nn.Sequential(*hybrid()))(X))
-    assert (maps.layer_numbers, maps.unseen_layers) == ((1, 3), ())
+@pytest.mark.parametrize(("listed", "unseen"), [(nn.ModuleList, (0, 2)), (nn.Sequential, ())])
+def test_layers_have_the_numbers_of_the_model(listed: Callable[..., nn.Module], unseen: tuple[int, ...]) -> None:
+    """In a Sequential anything is counted: an embedding, a norm; so that nothing is said of what is beside layers."""
+    layers = listed(hybrid()) if listed is nn.ModuleList else listed(*hybrid())
+    (maps,) = recorded(lambda: Module(run_layers, layers=layers)(X))
+    assert (maps.layer_numbers, maps.unseen_layers) == ((1, 3), unseen)
 
 
 def test_a_shared_module_has_the_number_of_each_place() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +18,7 @@ from attnviz.models.capture import kernels
 from tests.models.captures import SDPA, captured, lying, recorded
 from tests.models.structures import STATES, Attention, Mix, Stack, by_softmax
 
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit", "ignore::torch.jit.TracerWarning")
 MADE = "what mixes tokens otherwise, and so has no weights that sum to 1: "
 
 
@@ -28,15 +28,11 @@ def _same_weights() -> None:
 
 
 def trace(model: nn.Module) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a scripted model is out of date
-        return torch.jit.trace(model, STATES)  # type: ignore[no-untyped-call]
+    return torch.jit.trace(model, STATES, check_trace=False)  # type: ignore[no-untyped-call]
 
 
 def freeze(model: nn.Module) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return torch.jit.freeze(trace(model))
+    return torch.jit.freeze(trace(model))
 
 
 def export(model: nn.Module) -> Any:
@@ -61,10 +57,9 @@ def test_a_program_has_the_weights_of_the_model_it_was_made_of(compile_: Callabl
 
 def test_a_kernel_that_is_all_of_a_layer_is_read() -> None:
     encoder = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True).eval()
-    with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fused = torch.jit.trace(encoder, STATES, check_trace=False)  # type: ignore[no-untyped-call]
-        maps = recorded(lambda: Stack([Attention(), fused])(STATES))
+    with torch.no_grad():
+        fused = trace(encoder)
+    maps = recorded(lambda: Stack([Attention(), fused])(STATES))
     assert ([one.weights.shape for one in maps], maps.not_seen) == ([(2, 4, 5, 5)], "")
 
 

@@ -138,35 +138,26 @@ def test_names_given_once_are_those_of_each_text_of_a_batch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "n_texts", "said"),
+    ("given", "n_texts", "said"),
     [
-        (WORDS[:1], 1, r"1 name in tokens.*is of 5.*attention_mask"),
-        ([], 1, "0 names in tokens"),
-        ("the cat", 1, "Give its pieces"),
-        (["the", ["cat"]], 1, "Give its pieces"),
-        ([WORDS] * 3, 2, r"tokens is of 3 texts, the attention in h\.\* of 2.*list of lists"),
-        ([WORDS] * 2, 1, r"tokens is of 2 texts, the attention in h\.\* of 1.*a block of its own"),
+        ({"tokens": WORDS[:1]}, 1, r"1 name in tokens.*is of 5.*attention_mask"),
+        ({"tokens": []}, 1, "0 names in tokens"),
+        ({"tokens": "the cat"}, 1, "Give its pieces"),
+        ({"tokens": ["the", ["cat"]]}, 1, "Give its pieces"),
+        ({"tokens": [WORDS] * 3}, 2, r"tokens is of 3 texts, the attention in h\.\* of 2.*list of lists"),
+        ({"tokens": [WORDS] * 2}, 1, r"tokens is of 2 texts, the attention in h\.\* of 1.*a block of its own"),
+        ({"attention_mask": [[1, 1, 1]]}, 1, "attention_mask is of 1 × 3 tokens.*of 1 × 5"),
+        ({"attention_mask": [[1] * 5] * 2}, 1, "attention_mask is of 2 × 5 tokens.*of 1 × 5"),
+        ({"attention_mask": [[[1]]]}, 1, "attention_mask has 3 axes"),
+        ({"attention_mask": [1, 0.5]}, 1, "attention_mask holds 0.5"),
+        # one that is added to scores: taken for ours it would leave out the text
+        ({"attention_mask": [[0.0, -np.inf]]}, 1, "attention_mask holds -inf"),
+        ({"attention_mask": [[1], [1, 0]]}, 1, "attention_mask has rows"),
     ],
 )
-def test_names_that_do_not_fit(names: Any, n_texts: int, said: str) -> None:
-    with pytest.raises(InvalidRecord, match=said), record(names):
+def test_names_and_masks_that_do_not_fit(given: dict[str, Any], n_texts: int, said: str) -> None:
+    with pytest.raises(InvalidRecord, match=said), record(**given):
         GPT()(IDS.expand(n_texts, -1))
-
-
-@pytest.mark.parametrize(
-    ("mask", "said"),
-    [
-        ([[1, 1, 1]], "is of 1 × 3 tokens.*of 1 × 5"),
-        ([[1] * 5] * 2, "is of 2 × 5 tokens.*of 1 × 5"),
-        ([[[1]]], "has 3 axes"),
-        ([1, 0.5], "holds 0.5"),
-        ([[0.0, -np.inf]], "holds -inf"),  # one that is added to scores: taken for ours it would leave out the text
-        ([[1], [1, 0]], "has rows"),
-    ],
-)
-def test_masks_that_do_not_fit(mask: Any, said: str) -> None:
-    with pytest.raises(InvalidRecord, match=f"attention_mask {said}"), record(attention_mask=mask):
-        GPT()(IDS)
 
 
 # --- padding ------------------------------------------------------------------------------------------------------
@@ -216,25 +207,17 @@ def test_a_query_that_attends_to_nothing() -> None:
 # --- generation ---------------------------------------------------------------------------------------------------
 
 
-def test_two_generations_are_two_records() -> None:
-    """Also where the second text begins as the first one did."""
-    with record() as maps:
-        for ids in (torch.tensor([[3, 7, 1]]), torch.tensor([[3, 7, 1, 9]])):
-            model = GPT()
-            model(ids[:, :-1], cached=True)
-            model(ids[:, -1:], cached=True)
-    assert [one.keys.pieces for one in maps] == [("0", "1", "2"), ("0", "1", "2", "3")]
-
-
-def test_a_cache_that_is_emptied_begins_another_text() -> None:
+@pytest.mark.parametrize("is_emptied", [False, True])
+def test_a_cache_that_begins_anew_is_of_another_text(is_emptied: bool) -> None:
+    """Also where the second text begins as the first one did, and where it is the same model's cache."""
     model: Any = GPT()
     with record() as maps:
-        for ids in (IDS[:, :3], IDS):
+        for ids in (IDS[:, :3], IDS[:, :4]):
             model(ids[:, :-1], cached=True)
             model(ids[:, -1:], cached=True)
             for layer in model.h:
-                layer.past = (layer.past[0][:, :, :0], layer.past[1][:, :, :0])
-    assert [one.keys.pieces for one in maps] == [tuple("012"), tuple("01234")]
+                layer.past = (layer.past[0][:, :, :0], layer.past[1][:, :, :0]) if is_emptied else None
+    assert [one.keys.pieces for one in maps] == [tuple("012"), tuple("0123")]
 
 
 def test_steps_that_take_a_token_back_are_those_of_the_text_that_stays() -> None:
@@ -309,26 +292,6 @@ def test_texts_one_after_another_are_no_generation() -> None:
 
 # --- cross-attention ----------------------------------------------------------------------------------------------
 
-SOURCE = ["die", "Katze", "sass", "auf", "Matten", "."]
-
-
-@pytest.mark.parametrize("n_keys", [5, 6])
-def test_an_encoder_decoder_has_three_groups(n_keys: int) -> None:
-    """Also where both texts have as many tokens."""
-    torch.manual_seed(0)
-    model = nn.Transformer(8, 2, 2, 2, 16, batch_first=True).eval()
-    source = SOURCE[:n_keys]
-    maps = recorded(lambda: model(drawn(12, 1, n_keys, 8), drawn(13, 1, 5, 8)), tokens=WORDS, keys=source)
-    assert maps.groups == (
-        "encoder.layers.*.self_attn",
-        "decoder.layers.*.self_attn",
-        "decoder.layers.*.multihead_attn",
-    )
-    sides = [(one.queries.pieces, one.keys.pieces) for one in maps]
-    tokens, keys = tuple(WORDS), tuple(source)
-    assert sides == [(keys, keys), (tokens, tokens), (tokens, keys)]
-    assert [one.self_attention for one in maps] == [True, True, False]
-
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 def test_padding_of_both_texts() -> None:
@@ -340,8 +303,10 @@ def test_padding_of_both_texts() -> None:
     tokens, keys = [["a", "b", "c"], ["d", "e"]], [["w", "x", "y", "z"], ["u", "v"]]
     with torch.no_grad(), record(tokens, keys=keys, attention_mask=source) as maps:
         model(drawn(14, 2, 4, 8), drawn(15, 2, 3, 8), tgt_key_padding_mask=target == 0, **of_source)
+    within, across = ("encoder.layers.*.self_attn", "decoder.layers.*.self_attn"), "decoder.layers.*.multihead_attn"
+    assert maps.groups == (*within, across)
+    assert [one.self_attention for one in maps] == [True, True, True, True, False, False]
     second = [one for one in maps if dict(one.provenance.settings)["row"] == 1]
-    assert [one.weights.shape[2:] for one in second] == [(2, 2), (2, 2), (2, 2)]
     assert [(one.queries.pieces, one.keys.pieces) for one in second] == [
         (("u", "v"), ("u", "v")),
         (("d", "e"), ("d", "e")),

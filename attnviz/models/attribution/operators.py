@@ -10,7 +10,7 @@ autograd makes for an operator right after it ran (see `held`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,38 +18,17 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch._ops import HigherOrderOperator
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._python_dispatch import _disable_current_modes
 
 from attnviz.errors import InvalidModel
 from attnviz.models.attention import Norms, value_norms
 from attnviz.models.capture.call import Call
 from attnviz.models.capture.kernels import is_kernel
+from attnviz.models.capture.operators import Operators
 from attnviz.models.capture.tap import capture
 
 LINEAR = ("mm", "addmm")  # a linear layer is one of them; what it reads and its weight [read, given] come last
 ROUNDED = 0.02  # by how much an output in half precision may miss, as a share of the largest value
-
-
-class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """While it is open, each operator that is not made of others comes by `run`."""
-
-    supports_higher_order_operators = True
-
-    def __torch_dispatch__(
-        self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        kwargs = {} if kwargs is None else dict(kwargs)
-        if isinstance(func, HigherOrderOperator):
-            return self.run(str(func.__name__), func, args, kwargs)
-        if func.namespace == "aten" and func._can_decompose():
-            with self:  # in inference mode what is made of other operators comes whole
-                return func.decompose(*args, **kwargs)
-        return self.run(func._schema.name.removeprefix("aten::").rstrip("_"), func, args, kwargs)
-
-    def run(self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Run an operator, which subclasses do in a way of their own. In place or not, it has one name."""
-        return func(*args, **kwargs)
 
 
 class WordInputs(Operators):

@@ -155,8 +155,6 @@ class Rule:
             ids = store.widen(one[..., :1], shape)
         elif two is not None:
             ids = self._new(two, shape) if along[1] else store.widen(two[..., :1, :], shape)
-        elif one is not None:
-            ids = nobody(shape)
         if is_read and two is not None and not any(along) and not store.is_nobodys(two):
             across = store.widen(two[..., :1, :], shape)
         return Known(ids, after, softmax, across)
@@ -235,9 +233,7 @@ class Rule:
         rest = [axis for axis in range(n_axes) if axis not in (*summed, *features)]
         if not features or not set(features).isdisjoint(summed) or not self._may_weigh(known):
             return None
-        if is_learned(weights) or is_learned(states) or self._store.is_nobodys(of_states.ids):
-            return None
-        if known.softmax is None and of_states.ids is None:
+        if is_learned(states) or self._store.is_nobodys(of_states.ids):
             return None
 
         def lay_out(shadow: Tensor) -> Tensor:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_map_only, tree_unflatten
 
 from attnviz.models.capture.ids import NOBODY, NOTHING, PLANES, Ids, Known, Store, is_learned, nobody, reshape
 
@@ -38,7 +40,6 @@ RUNNING = {
 EDGES = {"scatter_add", "index_add", "scatter_reduce", "index_reduce", "segment_reduce"}
 CONVOLUTIONS = {"convolution", "_convolution", "convolution_overrideable"}
 MAX_PARTS = 64  # of tensors, which are remembered
-_SHADOW = object()  # where one stands in an operator's arguments
 
 
 class Operation(NamedTuple):
@@ -90,7 +91,7 @@ class Follower:
 
     def follow(self, of: Operation) -> None:
         """Keep what is known of a result."""
-        if of.name.endswith("_like") or of.name.startswith("new_"):
+        if (of.name in WHOLE and of.result is of.tensors[0]) or of.name.endswith("_like") or of.name.startswith("new_"):
             return
         known = [self.store.get(tensor) for tensor in of.tensors]
         if of.name in MOVES:
@@ -183,15 +184,17 @@ class Follower:
                 self.store.put(of.result, Known(nobody(of.result.shape)))
             return
         joined, arguments = _join(known), of.arguments
+        arguments |= {name: NOBODY for name in VALUES & arguments.keys() if not isinstance(arguments[name], Tensor)}
         if of.name == "constant_pad_nd":
             arguments["value"] = NOBODY
-        numbers: list[Tensor] = []
-        frozen = tuple((name, _freeze(name, given, numbers)) for name, given in arguments.items())
+        chosen = {name: tree_map_only(Tensor, Tensor.cpu, arguments.pop(name)) for name in CHOICES & arguments.keys()}
+        numbers = list(list_tensors(arguments))
         softmax = joined.softmax
         if softmax is not None and (of.name == "where" or len(numbers) > 1):
             softmax = softmax._replace(changed=softmax.changed or of.name)
         of_numbers = [self.store.get(each) or NOTHING for each in numbers]
-        moved = [self._run(of, frozen, numbers, [getattr(each, plane) for each in of_numbers]) for plane in PLANES]
+        shadows = ([getattr(each, plane) for each in of_numbers] for plane in PLANES)
+        moved = [self._run(of, arguments, chosen, numbers, each) for each in shadows]
         is_cut = of.name == "slice" and not (of.args[2:3] or [0])[0] and of.result.shape != source.shape
         for nth, result in enumerate(of.results):
             one, across, passing = (None if each is None else each[nth] for each in moved)
@@ -206,21 +209,19 @@ class Follower:
             self.store.put(result, joined._replace(ids=one, softmax=own, columns=across, allowed=passing))
 
     def _run(
-        self, of: Operation, frozen: Any, numbers: Sequence[Tensor], given: Sequence[Tensor | None]
+        self, of: Operation, arguments: dict[str, Any], chosen: dict[str, Any], numbers: list[Tensor], given: list[Any]
     ) -> list[Tensor] | None:
-        """Run an operator on shadows in the place of numbers; None where there are none, or it does not take them."""
+        """Run an operator on shadows in the place of numbers; None where there are none."""
         if all(each is None for each in given):
             return None
         shapes = tuple(tuple(result.shape) for result in of.results)
-        shadows = [nobody(of.shape) if each is None else each for of, each in zip(numbers, given, strict=True)]
+        shadows = iter([nobody(of.shape) if each is None else each for of, each in zip(numbers, given, strict=True)])
         if of.name in SHAPED:
-            return [self.store.recall(reshape, shadows[0], shapes[0])]
-        try:
-            if CHOICES.isdisjoint(_names(of.function)):
-                return self.store.recall(_apply, of.function, frozen, shapes, *shadows)
-            return _apply(of.function, frozen, shapes, *shadows)
-        except (RuntimeError, IndexError):
-            return None
+            return [self.store.recall(reshape, next(shadows), shapes[0])]
+        leaves, tree = tree_flatten(tree_map_only(Tensor, lambda _: next(shadows), arguments))
+        if chosen:
+            return _apply(of.function, chosen, tree, shapes, *leaves)
+        return self.store.recall(_apply, of.function, None, tree, shapes, *leaves)
 
     # --- rules --------------------------------------------------------------------------------------------------------
 
@@ -259,8 +260,6 @@ class Follower:
         """Keep as many positions as before, else make new tokens: patches of an image, stretches of sound."""
         states, weight = of.args[:2]
         given = None if known[0] is None else known[0].ids
-        if states.ndim < 3:
-            return None
         if given is None or self.store.varies(given, 1):  # channels come before places
             given = self.store.seed((len(states), *states.shape[2:]))[:, None].expand(states.shape)
             self.store.put(states, Known(given))
@@ -292,48 +291,30 @@ def _join(known: Sequence[Known | None]) -> Known:
     return found
 
 
-def _freeze(name: str, given: Any, numbers: list[Tensor]) -> Any:
-    """Make an argument that is looked up by, a mark in place of each tensor of numbers, which go into a list."""
-    if isinstance(given, list | tuple):
-        return tuple(_freeze(name, each, numbers) for each in given)
-    if isinstance(given, Tensor) and name in CHOICES:
-        return given.cpu()
-    if isinstance(given, Tensor):
-        numbers.append(given)
-        return _SHADOW
-    return NOBODY if name in VALUES else given
-
-
-def _apply(function: Any, frozen: Any, shapes: Sequence[Sequence[int]], *shadows: Tensor) -> list[Tensor]:
-    """Return what an operator makes of shadows.
+def _apply(
+    function: Any, chosen: dict[str, Any] | None, tree: TreeSpec, shapes: Sequence[Sequence[int]], *leaves: Any
+) -> list[Tensor]:
+    """Return what an operator makes of arguments with shadows in the place of numbers. `chosen`: others, as they are.
 
     Features share the id of their token. So it is run on one of them, if that gives what it gives for all.
     """
-    few = [each[..., :1] for each in shadows if each.ndim > 1 and each.stride(-1) == 0]
-    if len(few) == len(shadows) and "scatter" not in function._schema.name:
-        try:
-            found = _call(function, frozen, few)
+
+    def run(read: Callable[[Tensor], Tensor]) -> list[Tensor]:
+        arguments = tree_unflatten([read(each) if isinstance(each, Tensor) else each for each in leaves], tree)
+        if function._schema.name.endswith("_"):
+            arguments["self"] = arguments["self"].clone(memory_format=torch.contiguous_format)
+        return list(list_tensors((function(**arguments, **(chosen or {})),)))
+
+    share = all(each.ndim > 1 and each.stride(-1) == 0 for each in leaves if isinstance(each, Tensor))
+    if share and "scatter" not in function._schema.name:
+        with suppress(RuntimeError, IndexError):
+            found = run(lambda shadow: shadow[..., :1])
             if [tuple(each.shape) for each in found] == [(*shape[:-1], 1) for shape in shapes]:
                 return [each.expand(shape) for each, shape in zip(found, shapes, strict=True)]
-        except (RuntimeError, IndexError):
-            pass
     try:
-        return _call(function, frozen, shadows)
+        return run(lambda shadow: shadow)
     except RuntimeError:  # some take no whole numbers
-        return [each.long() for each in _call(function, frozen, [each.double() for each in shadows])]
-
-
-def _call(function: Any, frozen: Any, shadows: Sequence[Tensor]) -> list[Tensor]:
-    left = iter(shadows)
-
-    def thaw(given: Any) -> Any:
-        return [thaw(each) for each in given] if isinstance(given, tuple) else next(left) if given is _SHADOW else given
-
-    arguments = {name: thaw(given) for name, given in frozen}
-    if function._schema.name.endswith("_"):
-        arguments["self"] = arguments["self"].clone(memory_format=torch.contiguous_format)
-    found = function(**arguments)
-    return [found] if isinstance(found, Tensor) else list(found)
+        return [each.long() for each in run(Tensor.double)]
 
 
 def _fits(shape: Sequence[int], into: Sequence[int]) -> bool:

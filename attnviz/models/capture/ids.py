@@ -30,7 +30,6 @@ class Family:
     """Tokens that were read together, or what was made of some."""
 
     n_places: int
-    number: int  # of the pass that they were read in
     is_mixed: bool  # whether each comes of several tokens
     n_rows: int = 1
     is_new: bool = False  # whether the model put them in itself: a start, or a word that it chose
@@ -81,7 +80,6 @@ class Store:
         self._known: dict[int, tuple[weakref.ref[Tensor], Known]] = {}
         self.families: list[Family] = []
         self._mixed: dict[object, Ids] = {}  # by what was mixed: the same tokens are the same mixture again
-        self.number = 0  # of the pass that is open
         self.taken_back: set[int] = set()  # ids of words that were tried, and that a cache lost again
         self._made: dict[object, tuple[Any, Any]] = {}  # and of what, alive so that no other gets its place in memory
 
@@ -137,7 +135,7 @@ class Store:
         n_rows = shape[0] if len(shape) > 1 else 1
         n_places = max(1, torch.Size(shape).numel() // max(1, n_rows))
         first = len(self.families) << PLACE_BITS + ROW_BITS
-        self.families.append(Family(n_places, self.number, False, n_rows, is_new))
+        self.families.append(Family(n_places, False, n_rows, is_new))
         rows = torch.arange(n_rows)[:, None] << PLACE_BITS
         return (rows + torch.arange(n_places) + first).reshape(tuple(shape))
 
@@ -152,7 +150,7 @@ class Store:
             order, counts = flat.argsort(stable=True), torch.bincount(flat, minlength=1)
             places = torch.empty_like(flat)
             places[order] = torch.arange(len(flat)) - (counts.cumsum(0) - counts)[flat[order]]
-            self.families.append(Family(int(counts.max()) if len(flat) else 1, self.number, True))
+            self.families.append(Family(int(counts.max()) if len(flat) else 1, True))
             self._mixed[key] = torch.as_tensor(first + (rows << PLACE_BITS) + places.view(few.shape))
         return self._mixed[key].expand(ids.shape)
 

@@ -57,7 +57,7 @@ class ModulesAtWork:
                 self._n_passes += 1
             found.modules.append(module)
             found.seen = 0
-            self._pass, self._place_in_stack, self.store.number = found, len(found.modules) - 1, found.number
+            self._pass, self._place_in_stack = found, len(found.modules) - 1
             tensors = list(list_tensors((given, named)))
             by_text = any(one.ndim > 2 and one.is_floating_point() for one in tensors)
             for tensor in tensors:

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._ops import HigherOrderOperator
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._python_dispatch import _disable_current_modes
 
 from attnviz.errors import AttnvizError
 from attnviz.models.capture.attending import Rule
@@ -28,6 +26,7 @@ from attnviz.models.capture.ids import NOTHING, Store
 from attnviz.models.capture.keeping import Keeper
 from attnviz.models.capture.kernels import LAYERS, is_kernel, run_in_parts
 from attnviz.models.capture.modules_at_work import ModulesAtWork
+from attnviz.models.capture.operators import Operators
 from attnviz.models.capture.unread import STANDING_FOR_OTHERS, Unread, why_unreadable
 from attnviz.models.protocols import EVERY, LayersAndHeads
 
@@ -35,6 +34,7 @@ BIAS_MODULE = "torch.nn.attention.bias"
 FLEX_MODULE = "torch.nn.attention.flex_attention"
 RUN_UNCOMPILED = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"  # torch's own switch, named in its warning
 PRODUCTS = {"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "_addmm_activation", "vdot"}
+ON_CONSTANTS = {"_local_scalar_dense", "equal"}  # programs ask them of their constants, which come as numbers
 SOFTMAXES = {"_softmax", "_safe_softmax"}
 _looking = threading.local()
 _NOTHING = nullcontext()
@@ -92,10 +92,8 @@ def _make_unseen(kind: type[Tensor], *_: Any) -> Tensor:
         return torch.Tensor.__new__(kind)
 
 
-class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Capture(Operators):
     """The operators, and the modules at work."""
-
-    supports_higher_order_operators = True
 
     def __init__(self, take: Callable[[Call], None], choice: LayersAndHeads, factored: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -110,11 +108,6 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _note(self, what: str, kind: str = "mixing") -> None:
         place = self.at_work.find_path()[0] or "this block"
         self.unread.places[kind].append({"changed": what, "pieces": place}.get(kind, f"{place} ({what})"))
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Tell torch not to look after compiling at each operator: nothing is compiled while a capture is open."""
-        return False
 
     def enter(self, module: nn.Module, given: tuple[Any, ...]) -> None:
         """Enter a module. torch hands no named arguments to hooks of all modules: they are those of its caller."""
@@ -141,20 +134,14 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
         finally:
             _looking.on = before
 
-    def __torch_dispatch__(
-        self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        kwargs = {} if kwargs is None else dict(kwargs)
-        if func is torch.ops.aten._local_scalar_dense.default and not isinstance(args[0], Tensor):
-            return args[0]  # a constant of a frozen program, which comes as a number
-        name, is_composite = _name(func)
-        if (
-            is_composite
-            and not self._follower.takes_whole(name, args)
-            and not any(tensor.is_nested for tensor in list_tensors(args))
-        ):
-            with self:  # in inference mode what is made of other operators comes whole
-                return func.decompose(*args, **kwargs)
+    def takes_whole(self, name: str, args: Sequence[Any]) -> bool:
+        """Tell whether an operator is followed as it is, and its parts need not be seen."""
+        return self._follower.takes_whole(name, args) or any(tensor.is_nested for tensor in list_tensors(args))
+
+    def run(self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Run an operator as it is, and look at it behind."""
+        if name in ON_CONSTANTS and not isinstance(args[0], Tensor):
+            return args[0] if len(args) == 1 else args[0] == args[1]
         result = func(*args, **kwargs)
         if getattr(_looking, "on", False) or torch._C._current_graph_task_id() != -1:
             return result
@@ -201,13 +188,3 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
         finally:
             self.at_work.part = ""
         self.store.put(of.results[0], self.store.get(beside) or NOTHING)
-
-
-@cache
-def _name(func: Any) -> tuple[str, bool]:
-    """Return the name of an operator, and whether it is made of others."""
-    if isinstance(func, HigherOrderOperator):
-        return str(func.__name__), False
-    space, _, name = func._schema.name.partition("::")
-    name = name if space == "aten" else f"{space}::{name}"
-    return str(name if name.startswith("_") else name.rstrip("_")), space == "aten" and func._can_decompose()

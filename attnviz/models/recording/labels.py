@@ -52,7 +52,7 @@ def label(
 
     @cache
     def make(text: Text, n_places: int, n_rows: int) -> PlaceIds:  # the text tells families apart
-        known.append(Family(n_places, 0, False, n_rows))
+        known.append(Family(n_places, False, n_rows))
         return _number(len(known) - 1, np.arange(n_rows)[:, None], np.arange(n_places))
 
     for group in groups:
