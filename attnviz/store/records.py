@@ -1,4 +1,4 @@
-"""Records as safetensors files, and back; beside them any arrays by name with JSON."""
+"""Records as safetensors files, and back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -16,7 +15,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 from safetensors.numpy import save_file
 
-from attnviz.bounded import check_file_size, decode_json, parse_json, read_bytes
+from attnviz.bounded import check_file_size, decode_json, parse_json
 from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.records import AttentionMaps, Tokens, holds_factors
 from attnviz.records.factored import FactoredMaps
@@ -169,25 +168,3 @@ def _make_record(tensors: Mapping[str, np.ndarray], metadata: dict[str, str], na
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise InvalidRecord(f"{name} is not a record of attnviz ({reason})", hint=RECORD_HINT) from error
-
-
-def encode_arrays(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> bytes:
-    """Encode arrays of 64-bit numbers or float32, and what is said of them under the metadata key `attnviz`.
-
-    Equal ones have equal bytes.
-    """
-    tensors = {name: np.asarray(arrays[name], order="C") for name in sorted(arrays)}
-    return bytes(save_tensors(tensors, metadata={"attnviz": json.dumps(meta, allow_nan=False, sort_keys=True)}))
-
-
-def read_arrays(path: Path, max_bytes: float, what: str) -> tuple[dict[str, np.ndarray], Any]:
-    """What `encode_arrays` gave. Raises InvalidRecord where a file is not `what`, such as "a survey", or is larger."""
-    data = read_bytes(path, max_bytes, InvalidRecord)
-    try:
-        arrays = load_tensors(data)
-        meta = parse_json(_read_metadata(data)["attnviz"])
-        if not {str(each.dtype) for each in arrays.values()} <= {"int64", "uint64", "float64", "float32"}:
-            raise TypeError("numbers of another type")
-    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise InvalidRecord(f"{shorten_path(path)} is not {what} of attnviz") from error
-    return arrays, meta

@@ -61,7 +61,7 @@ class TrainingState:
     done: int  # steps, those of pretraining left out
     pretrained: int  # steps of pretraining
     history: History
-    arrays: dict[str, np.ndarray]  # weights, the best ones, averages, and what the optimizers remember
+    tensors: dict[str, Tensor]  # weights, the best ones, averages, and what the optimizers remember
 
 
 class Training:
@@ -214,21 +214,23 @@ class Training:
             for parameter, values in optimizer.state_dict()["state"].items():
                 parts[f"optimizer.{place}.{parameter}"] = values
         tensors = {f"{part}.{name}": value for part, of in parts.items() for name, value in of.items()}
-        arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
-        return TrainingState(self.done, self.n_done - self.done, self.history, arrays)
+        return TrainingState(self.done, self.n_done - self.done, self.history, tensors)
 
     def restore(self, state: TrainingState) -> None:
         """Go on from a `state` of the same run. Raises KeyError, RuntimeError or ValueError for another's."""
-        arrays = state.arrays
-        self.classifier.load_state_dict(_select("model.", arrays))
-        self.best_weights = _select("best.", arrays, self.device)
-        self.average = _select("average.", arrays, self.device)
+
+        def select(part: str) -> dict[str, Tensor]:
+            found = {name: tensor for name, tensor in state.tensors.items() if name.startswith(f"{part}.")}
+            return {name.removeprefix(f"{part}."): tensor.to(self.device) for name, tensor in found.items()}
+
+        self.classifier.load_state_dict(select("model"))
+        self.best_weights, self.average = select("best"), select("average")
         if self.pretraining is not None:
-            self.pretraining.objectives.load_state_dict(_select("objectives.", arrays))
+            self.pretraining.objectives.load_state_dict(select("objectives"))
             self.pretraining.done = state.pretrained
         for place, optimizer in enumerate(self._optimizers):
             found: dict[int, dict[str, Tensor]] = {}
-            for name, tensor in _select(f"optimizer.{place}.", arrays).items():
+            for name, tensor in select(f"optimizer.{place}").items():
                 parameter, _, value = name.partition(".")
                 found.setdefault(int(parameter), {})[value] = tensor
             optimizer.load_state_dict({**optimizer.state_dict(), "state": found})
@@ -238,8 +240,3 @@ class Training:
     def _optimizers(self) -> tuple[torch.optim.Optimizer, ...]:
         first = () if self.pretraining is None else (self.pretraining.optimizer.adamw,)
         return (self.optimizer.adamw, *first)
-
-
-def _select(prefix: str, arrays: Mapping[str, np.ndarray], device: torch.device | None = None) -> dict[str, Tensor]:
-    found = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-    return {name: torch.tensor(array, device=device) for name, array in found.items()}

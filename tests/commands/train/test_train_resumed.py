@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
 import pytest
+import torch
 from safetensors.numpy import load_file, save_file
 
 from attnviz import store
@@ -130,12 +130,12 @@ def test_a_finished_run_without_its_weights(damage: Callable[[Path], object], ru
 # Damage
 
 
-def changed(**arrays: np.ndarray) -> Callable[[Path], None]:
-    """A whole state with a right checksum, and other arrays, as another version of the program would write it."""
+def changed(**tensors: torch.Tensor) -> Callable[[Path], None]:
+    """A whole state with a right checksum, and other tensors, as another version of the program would write it."""
 
     def change(file: Path) -> None:
         state, run = load_state(file)
-        file.write_bytes(state_bytes(replace(state, arrays={**state.arrays, **arrays}), run))
+        file.write_bytes(state_bytes(replace(state, tensors={**state.tensors, **tensors}), run))
 
     return change
 
@@ -163,8 +163,8 @@ OF_STATES: dict[str, Callable[[Path], object]] = {
     "a model": lambda file: shutil.copy(file.with_name("model.safetensors"), file),
     "no JSON": about("{"),
     "words without a checksum": about(json.dumps({"run": {}, "done": 5})),
-    "of another shape": changed(**{"model.output.weight": np.zeros((2, 3), np.float32)}),
-    "of an optimizer of more": changed(**{"optimizer.0.x.step": np.zeros((), np.float32)}),
+    "of another shape": changed(**{"model.output.weight": torch.zeros(2, 3)}),
+    "of an optimizer of more": changed(**{"optimizer.0.x.step": torch.zeros(())}),
 }
 
 
@@ -193,7 +193,7 @@ def test_a_damaged_state_is_a_damaged_file(damage: Callable[[Path], object], unf
 def test_a_long_reason_is_cut_so_that_the_hint_is_seen(tmp_path: Path) -> None:
     """torch lists every tensor that does not fit."""
     stopped(SPEC, tmp_path, 1)
-    changed(**{f"model.{n}": np.zeros(1, np.float32) for n in range(100)})(tmp_path / STATE)
+    changed(**{f"model.{n}": torch.zeros(1) for n in range(100)})(tmp_path / STATE)
     with pytest.raises(InvalidModel) as told:
         finished(replace(SPEC, resume=True), tmp_path)
     assert len(told.value.problem) < len(str(tmp_path / STATE)) + 300
