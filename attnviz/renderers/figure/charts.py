@@ -7,7 +7,7 @@ matplotlib's constrained layout decides. Lengths are inches, text sizes points.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
-from attnviz.display import replace_surrogates
 from attnviz.renderers.figure import marks
 from attnviz.renderers.figure.draw import Sketch, literal, write
 from attnviz.renderers.figure.header import (
@@ -88,7 +87,6 @@ class ChartsPlan(Sketch):
 def plan_charts(picture: Charts, report: Report, look: FigureStyle) -> ChartsPlan:
     """Give everything but the axes its place. Raises TooLarge for too many pixels, and says what would work."""
     theme, sizes = look_of(look.theme, look.font_size)
-    picture = replace(picture, charts=tuple(map(_replace_surrogates, picture.charts)))
     width, n_columns, panels = _fit_charts(picture, look, sizes)
     room = (width - 2 * MARGIN) / POINT
 
@@ -115,13 +113,6 @@ def plan_charts(picture: Charts, report: Report, look: FigureStyle) -> ChartsPla
         bottom=bottom,
         sizes=sizes,
     )
-
-
-def _replace_surrogates(chart: Chart) -> Chart:
-    """Replace what pandas cannot encode in the names of groups."""
-    rows = (tuple(replace_surrogates(each) if isinstance(each, str) else each for each in row) for row in chart.rows)
-    groups, quiet = (tuple(map(replace_surrogates, names)) for names in (chart.groups, chart.quiet))
-    return replace(chart, rows=tuple(rows), groups=groups, quiet=quiet)
 
 
 def _fit_charts(picture: Charts, look: FigureStyle, sizes: Sizes) -> tuple[float, int, tuple[marks.Panel, ...]]:

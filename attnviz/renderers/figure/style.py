@@ -192,9 +192,7 @@ def colour_map(name: str) -> Colormap:
     if name.removesuffix("_r") in SEABORN_MAPS and name not in mpl.colormaps:
         with warnings.catch_warnings(), mpl.rc_context():
             warnings.simplefilter("ignore")
-            from seaborn import cm  # which brings pandas and takes a second
-        seaborn_map: Colormap = getattr(cm, name)
-        return seaborn_map
+            import seaborn.cm  # noqa: F401 - it makes them known to matplotlib, brings pandas and takes a second
     if name in mpl.colormaps:
         return mpl.colormaps[name]
     known = [LIFT, f"{LIFT}_r", *mpl.colormaps, *SEABORN_MAPS, *(f"{each}_r" for each in SEABORN_MAPS)]

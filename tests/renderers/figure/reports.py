@@ -20,9 +20,7 @@ from matplotlib.transforms import Bbox
 from PIL import Image
 
 from attnviz.renderers.figure import files as figure
-from attnviz.renderers.figure.charts import ChartsPlan, plan_charts
 from attnviz.renderers.figure.draw import draw
-from attnviz.renderers.figure.layout import FigurePlan
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.style import drawing
 from attnviz.report import Chart, Charts, EdgeNames, FigureStyle, Fold, Heatmap, HeatmapGrid, Report, Scale
@@ -64,7 +62,7 @@ class Sample(NamedTuple):
 class Drawn(NamedTuple):
     """One picture, drawn but not written."""
 
-    plan: FigurePlan
+    plan: Any  # of maps or of charts
     figure: Figure
 
     @property
@@ -77,35 +75,18 @@ class Drawn(NamedTuple):
 
     @property
     def free(self) -> list[Text]:
-        """Every text but tokens beside and under maps."""
-        return self.figure.texts[: len(self.plan.lines)]
+        """Every text but tokens beside and under maps, and numbers along axes."""
+        names = [text for axes in self.figure.axes for text in (axes.title, axes.xaxis.label, axes.yaxis.label)]
+        legends = [text for legend in self.figure.legends for text in legend.get_texts()]
+        return [text for text in (*self.figure.texts[: len(self.plan.lines)], *names, *legends) if text.get_text()]
 
     @property
     def texts(self) -> list[str]:
-        return [text.get_text() for text in self.free]
+        return [" ".join(text.get_text().split()) for text in self.free]
 
     @property
     def tokens(self) -> list[Text]:
         return self.figure.texts[len(self.plan.lines) :]
-
-
-class DrawnCharts(NamedTuple):
-    """Charts, drawn but not written."""
-
-    plan: ChartsPlan
-    figure: Figure
-
-    @property
-    def texts(self) -> list[str]:
-        """All but the numbers along axes, in no order."""
-        return [" ".join(text.get_text().split()) for text in self.free]
-
-    @property
-    def free(self) -> list[Text]:
-        """Every text that is no label along an axis."""
-        names = [text for axes in self.figure.axes for text in (axes.title, axes.xaxis.label, axes.yaxis.label)]
-        legends = [text for legend in self.figure.legends for text in legend.get_texts()]
-        return [text for text in (*self.figure.texts, *names, *legends) if text.get_text()]
 
 
 def softmax(n_rows: int, n_columns: int, n_heads: int = 1, causal: bool = False, seed: int = 0) -> tuple[Cells, Shown]:
@@ -227,27 +208,13 @@ def report(*pictures: Shape, scale: Scale = FIXED, title: str = "multi:8 attends
 def drawn(shown: Report, look: FigureStyle | None = None) -> Iterator[Drawn]:
     """The first picture of a report as a figure whose texts can be measured."""
     look = look or FigureStyle()
-    planned = plan(first_map(shown), shown, look)
+    planned = figure.plan_picture(next(shown.pictures), shown, look)
     with drawing(planned.theme):
-        yield Drawn(planned, measurable(draw(planned, look.cmap), look))
-
-
-@contextmanager
-def drawn_charts(shown: Report, look: FigureStyle | None = None) -> Iterator[DrawnCharts]:
-    """The first picture of a report, charts, as a figure whose texts can be measured."""
-    look = look or FigureStyle()
-    picture = next(shown.pictures)
-    assert isinstance(picture, Charts)
-    planned = plan_charts(picture, shown, look)
-    with drawing(planned.theme):
-        yield DrawnCharts(planned, measurable(planned.draw(), look))
-
-
-def measurable(made: Figure, look: FigureStyle) -> Figure:
-    made.set_dpi(look.dpi)
-    FigureCanvasAgg(made)
-    made.draw_without_rendering()
-    return made
+        made = figure.draw_plan(planned, look)
+        made.set_dpi(look.dpi)
+        FigureCanvasAgg(made)
+        made.draw_without_rendering()
+        yield Drawn(planned, made)
 
 
 def first_map(shown: Report) -> Heatmap | HeatmapGrid:

@@ -26,11 +26,11 @@ from tests.renderers.figure.reports import (
     LOSS,
     SCRIPTS,
     SUBTITLE,
-    DrawnCharts,
+    Drawn,
     box_chart,
     curves,
     distributions,
-    drawn_charts,
+    drawn,
     heads,
     heatmap,
     line_chart,
@@ -97,7 +97,7 @@ def bars_on(axes: Axes) -> list[Any]:
 
 def test_lines_are_their_points_with_gaps_and_a_name_looks_the_same_in_all_charts() -> None:
     broken = lines(b=(0.5, nan, 0.7, 0.8, inf, 1e300, 0.9), a=(0.1, 0.2, 0.3))
-    with drawn_charts(report(curves(lines(a=(0.3, 0.4), b=(0.1, 0.2)), broken))) as made:
+    with drawn(report(curves(lines(a=(0.3, 0.4), b=(0.1, 0.2)), broken))) as made:
         first, second = made.figure.axes
         assert [line.get_ydata().tolist() for line in second.lines] == [[0.5], [0.7, 0.8], [0.9], [0.1, 0.2, 0.3]]  # type: ignore[union-attr]
         assert (colours_of(first), colours_of(second)) == ([*COLOURS[:2]], [*[COLOURS[1]] * 3, COLOURS[0]])
@@ -109,7 +109,7 @@ def test_lines_are_their_points_with_gaps_and_a_name_looks_the_same_in_all_chart
 
 
 def test_a_training_run_has_its_mark_whole_epochs_and_dots_on_few_points() -> None:
-    with drawn_charts(report(curves(LOSS, ACCURACY), title="learning curve of multi:8")) as made:
+    with drawn(report(curves(LOSS, ACCURACY), title="learning curve of multi:8")) as made:
         assert {"learning curve of multi:8 · loss and accuracy", SUBTITLE, "held out", "kept", "loss"} < {*made.texts}
         for axes in made.figure.axes:
             (mark,) = (each for each in axes.lines if each.get_transform() != axes.transData)
@@ -117,7 +117,7 @@ def test_a_training_run_has_its_mark_whole_epochs_and_dots_on_few_points() -> No
             assert {*labels_along(axes)} >= {"0", "1", "2", "3", "4"}
             assert [len(each) for each in map(find_points, axes.collections) if len(each) > 1] == [4]
     for at in (nan, inf):
-        with drawn_charts(report(curves(replace(LOSS, at=(at, "kept"))))) as made:
+        with drawn(report(curves(replace(LOSS, at=(at, "kept"))))) as made:
             assert "kept" not in made.texts
 
 
@@ -133,30 +133,30 @@ def test_intervals_are_bars_labels_stand_at_their_points_and_the_quiet_are_grey(
         doubling=True,
         y_range=(0.0, 1.0),
     )
-    with drawn_charts(report(curves(bounded))) as made:
+    with drawn(report(curves(bounded))) as made:
         (axes,) = made.figure.axes
         assert bars_on(axes) == [[[1.0, 0.4], [1.0, 0.6]]]
         assert [(text.get_text(), text.xy) for text in axes.texts] == [("0.60", (2.0, 0.6))]  # type: ignore[attr-defined]
         assert (axes.get_xscale(), labels_along(axes)) == ("symlog", ["0", "1", "2", "4"])
         assert axes.get_ylim() == pytest.approx((-0.06, 1.06))
         assert find_groups([bounded], PAPER)["even"].colour == PAPER.grey
-    with drawn_charts(report(curves(COSTS))) as made:
+    with drawn(report(curves(COSTS))) as made:
         assert bars_on(made.figure.axes[0]) == [[[0.0, 0.4], [0.0, 0.6]], [[1.0, -0.1], [1.0, 0.3]]]
         assert labels_along(made.figure.axes[0]) == ["3.1", "0.2"]
 
 
 def test_axes_that_are_the_same_are_named_once_for_a_row_and_a_column() -> None:
-    with drawn_charts(report(curves(*[lines(a=(0.1, 0.6))] * 3, n_columns=2))) as made:
+    with drawn(report(curves(*[lines(a=(0.1, 0.6))] * 3, n_columns=2))) as made:
         named = [(bool(axes.get_xlabel()), bool(axes.get_ylabel())) for axes in made.figure.axes]
         assert named == [(False, True), (True, False), (True, True)]
-    with drawn_charts(report(ALL["lines"])) as made:
+    with drawn(report(ALL["lines"])) as made:
         assert all(axes.get_ylabel() for axes in made.figure.axes)
 
 
 def test_names_of_several_rows_are_read_from_left_to_right() -> None:
     """matplotlib fills columns: 8 names on 7 of them would be 0, 2, 3, 4, 5, 6, 7 and below 0 alone 1."""
     several = lines(**{f"head of a layer {number}": (0.0, float(number)) for number in range(8)})
-    with drawn_charts(report(curves(several, several))) as made:
+    with drawn(report(curves(several, several))) as made:
         boxes = {text.get_text(): text.get_window_extent() for text in made.figure.legends[0].get_texts()}
         read = sorted(boxes, key=lambda name: (-round(boxes[name].y0), boxes[name].x0))
         per_row = Counter(round(box.y0) for box in boxes.values()).values()
@@ -166,7 +166,7 @@ def test_names_of_several_rows_are_read_from_left_to_right() -> None:
 
 
 def test_many_numbers_are_boxes_of_their_middle_half_with_lines_to_the_ends() -> None:
-    with drawn_charts(report(distributions(heads(40)))) as made:
+    with drawn(report(distributions(heads(40)))) as made:
         (axes,) = made.figure.axes
         table = read_table(heads(40))
         for box, (x, rows) in zip(axes.patches, table.groupby("x"), strict=True):
@@ -184,7 +184,7 @@ def test_many_numbers_are_boxes_of_their_middle_half_with_lines_to_the_ends() ->
 
 def test_few_numbers_are_points_beside_each_other_with_a_line_at_their_median() -> None:
     few = spread(MIN_VALUES - 1, "a")
-    with drawn_charts(report(distributions(box_chart(few, spread(MIN_VALUES, "b"))))) as made:
+    with drawn(report(distributions(box_chart(few, spread(MIN_VALUES, "b"))))) as made:
         (axes,) = made.figure.axes
         assert len(axes.patches) == 1
         dots = next(each for each in map(find_points, axes.collections) if len(each) > 1)
@@ -199,7 +199,7 @@ def test_many_places_make_the_chart_wider_and_then_thin_its_labels() -> None:
     widths = []
     for number in (8, 32, 300):
         many = box_chart(*(sample(1.0, 2.0, label=str(place)) for place in range(number)))
-        with drawn_charts(report(distributions(many, many))) as made:
+        with drawn(report(distributions(many, many))) as made:
             widths.append(made.plan.width)
             step = 10 if number == 300 else 1
             assert labels_along(made.figure.axes[0]) == [*map(str, range(number))][::step]
@@ -209,7 +209,7 @@ def test_many_places_make_the_chart_wider_and_then_thin_its_labels() -> None:
 
 
 def test_points_bear_letters_and_labels_where_there_is_room_those_farthest_out_first() -> None:
-    with drawn_charts(report(ALL["points"])) as made:
+    with drawn(report(ALL["points"])) as made:
         assert sorted(text.get_text() for text in made.figure.axes[0].texts) == ["18.6", "F", "F", "I"]
         assert {"F: first token", "I: induction", "P: previous $_$"} < {*made.texts}
         assert "2 numbers are not drawn: not finite, or too large" in made.texts
@@ -222,7 +222,7 @@ def test_points_bear_letters_and_labels_where_there_is_room_those_farthest_out_f
     boxes = [(at - 3, at + 3) for at in middles * np.array([4.6, 2.8]) * 72 + np.array([*placed.values()])]
     for n, (low, high) in enumerate(boxes):
         assert not any((low < other[1]).all() and (high > other[0]).all() for other in boxes[:n])
-    with drawn_charts(report(curves(chart))) as made:
+    with drawn(report(curves(chart))) as made:
         assert f"{11 - len(placed)} points are too close to others to be labelled" in made.texts
 
 
@@ -235,7 +235,7 @@ def test_twenty_names_look_different() -> None:
     "nothing", [lines(), lines(a=(nan, nan)), box_chart(sample(nan, label="1")), box_chart(), points()]
 )
 def test_a_chart_of_nothing_says_so_once(nothing: Chart) -> None:
-    with drawn_charts(report(curves(replace(nothing, at=(1.0, "kept"))))) as made:
+    with drawn(report(curves(replace(nothing, at=(1.0, "kept"))))) as made:
         axes = made.figure.axes[0]
         assert [text.get_text() for text in axes.texts] == ["no numbers"]
         assert len(axes.get_yticks()) == 0
@@ -273,11 +273,11 @@ HOSTILE_CHARTS: dict[str, Charts] = ALL | {
 def test_no_text_is_cut_and_none_lies_on_another_or_on_a_chart(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with drawn_charts(report(HOSTILE_CHARTS[name]), FigureStyle(dpi=72)) as made:
+        with drawn(report(HOSTILE_CHARTS[name]), FigureStyle(dpi=72)) as made:
             check_texts(made)
 
 
-def check_texts(made: DrawnCharts) -> None:
+def check_texts(made: Drawn) -> None:
     seen = list(made.free)
     for axes in made.figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
@@ -318,7 +318,7 @@ def test_same_bytes_twice_vectors_stay_vectors_and_nothing_else_is_touched(kind:
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("width", [2.8, 3.3, 7.0])
 def test_a_width_that_is_asked_for_is_kept_and_nothing_cut(name: str, width: float) -> None:
-    with drawn_charts(report(ALL[name]), FigureStyle(width=width, dpi=300)) as made:
+    with drawn(report(ALL[name]), FigureStyle(width=width, dpi=300)) as made:
         assert made.plan.width == pytest.approx(width, abs=1 / 300)
         check_texts(made)
         assert min(float(text.get_fontsize()) for text in visible_texts(made.figure)) >= 0.7 * MIN_FONT_SIZE
@@ -327,7 +327,7 @@ def test_a_width_that_is_asked_for_is_kept_and_nothing_cut(name: str, width: flo
 
 @pytest.mark.parametrize("name", ["lines", "boxes"])
 def test_themes_change_ground_and_inks_and_sizes(name: str) -> None:
-    with drawn_charts(report(ALL[name]), FigureStyle(theme="dark", header=False)) as made:
+    with drawn(report(ALL[name]), FigureStyle(theme="dark", header=False)) as made:
         assert made.figure.get_facecolor() == mpl.colors.to_rgba(DARK.ground)
         assert not any(title in text for text in made.texts for title in (SUBTITLE, ALL[name].title))
         for text in visible_texts(made.figure):
