@@ -26,14 +26,15 @@ KINDS = {
     **dict.fromkeys((b"\x93NUMPY", b"\x89HDF"), NUMBERS),
     **dict.fromkeys((b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF"), IMAGE),
     b"{\\rtf1\\": OFFICE,
+    **dict.fromkeys((b"(lp0\n", b"(dp0\n"), ("is a pickle, which is never read", "Save its words as .txt.")),
     **{
         sign: ("is compressed", f"Let its name end in {ending}, as it was called before.")
         for sign, ending in {**SIGNS, b"PK\x03\x04": ".zip"}.items()
     },
 }
 MEMBERS = {b"[Content_Types].xml": OFFICE, b"mimetypeapplication/": OFFICE, b".npy": NUMBERS, b"data.pkl": NUMBERS}
-# NUL, bytes that are not UTF-8, an object of a PDF, or how RTF begins
-NO_TEXT = re.compile("[\0\ufffd]|[0-9] [0-9]+ obj\\b|\\A{\\\\rtf1\\\\")
+# NUL, bytes that are not UTF-8, an object of a PDF, or how RTF and a pickle begin
+NO_TEXT = re.compile("[\0\ufffd]|[0-9] [0-9]+ obj\\b|\\A(?:{\\\\rtf1\\\\|\\([ld]p0\n)")
 CONTROL = re.compile("[\0-\x06\x0e-\x19\x1c-\x1f]")  # what no text has, but for the odd one
 WORDLESS = re.compile(  # names of files that hold no words
     r"(?i).+\.(?:np[yz]|pth?|ckpt|safetensors|onnx|gguf|h5|hdf5|pkl|mat|feather|arrow|sqlite|db|pdf|epub|rtf|docx?|xlsx?"
@@ -69,6 +70,8 @@ def check_kind(start: bytes, name: str, encoding: str | None = None) -> None:
         raise InvalidSource(f"{name} is a pointer of Git LFS, not the file", hint="git lfs pull brings the file.")
     start = start[:LOOKED_AT]
     kind = next((KINDS[magic] for magic in KINDS if start.startswith(magic)), None)
+    if start[257:262] == b"ustar":
+        raise InvalidSource(f"{name} is an archive", hint="Let its name end in .tar: --dataset reads such.")
     if start.startswith(b"PK\x03\x04"):
         kind = next((MEMBERS[sign] for sign in MEMBERS if sign in start), kind)
     shown = start.decode(UTF_8, "replace")[:-1]  # the last character may be cut

@@ -25,6 +25,7 @@ MARKDOWN = (".md", ".markdown", ".mdown", ".rmd", ".qmd")
 WORDY_ENDINGS = (".txt", *PAGES, *CAPTIONS, *MARKDOWN, ".ipynb", ".tex")
 BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)  # within the texts of data sets from the web, such as IMDb
 HIDDEN = "script|style|template|title|noscript|svg|math|select|textarea|iframe"
+OF_PAGES = re.compile(r"(?i)(</?)(title|svg|select|template|textarea)\b")  # which in other XML hold words
 IN_LINE = {"a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins", "kbd"}
 IN_LINE |= {"label", "mark", "q", "rp", "rt", "ruby", "s", "samp", "small", "span", "strike", "strong", "sub", "sup"}
 IN_LINE |= {"time", "tt", "u", "var", "wbr", "img", "c", "v", "lang"}  # the last three in subtitles
@@ -63,14 +64,14 @@ def find_words(text: str, name: str, budget: Budget) -> tuple[str, str]:
     elif PAGE.match(text) or (ending in PAGES and TAG.search(text)):
         words, left_out = read_page(text), "a web page: without tags and code"
     elif XML.match(text) or (ending in (".xml", ".svg") and TAG.search(text)):
-        words, left_out = read_page(text), "XML: without tags"
+        words, left_out = read_page(OF_PAGES.sub(r"\1x-\2", text)), "XML: without tags"
     elif SUBTITLES.match(lines) or (ending in CAPTIONS and CUE.search(lines)):
         spoken = SETTINGS.sub("", SPOKEN.sub("", CUE.sub("", lines)))
         words, left_out = read_page(spoken.replace("\n", "<br>")), "subtitles: without numbers, times and tags"
     if not left_out or words == lines.strip():
         return text, ""
     if not words:
-        raise InvalidSource(f"{name} holds no words: it is {left_out}", hint="--keep-markup reads it as it is.")
+        raise InvalidSource(f"{name} holds no words, read as {left_out}", hint="--keep-markup reads it as it is.")
     return words, f"{name} is read as {left_out}; --keep-markup reads it as it is written"
 
 

@@ -163,7 +163,9 @@ def _open_objects(path: Place, wanted: Wanted, rows: Callable[[Sequence[str]], R
                 for at, fields in objects:
                     messages.append(fields)
                     size += len(check_size(str(fields), at, size))
-            yield where, {CHATS[0]: find_chat(messages)}
+            if (chat := find_chat(messages)) is None:
+                raise InvalidSource(f"{where}: the messages hold more than words, such as pictures")
+            yield where, {CHATS[0]: chat}
 
         return DataTable(path.name, where, [CHATS[0]], wanted, one_chat, layout=("a chat, a message a line",))
     return DataTable(path.name, where, list(names), wanted, rows, layout=said)

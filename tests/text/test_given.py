@@ -195,6 +195,8 @@ BINARY = [
     (rb"{\rtf1\ansi A film.}", "is a document"),
     ("A film".encode("utf-16-be"), r"?: many of its bytes are NUL.* Try --encoding utf-16-be"),
     (b"%PDF-1.4\n1 0 obj<<", "is a PDF"),
+    (b"(lp0\nVA film\n.", "is a pickle"),
+    (b"a.txt" + b"a/" * 126 + b"ustar", "is an archive. Let its name end in .tar"),
     (b"\x89PNG\r\n\x1a\n", "is a picture"),
 ]
 

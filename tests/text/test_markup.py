@@ -38,6 +38,7 @@ FILES = [
     ("a.ipynb", BOOK, "A fine film\nwith a link", "without 2 cells of code"),
     ("a.md", MARKDOWN, "Fine\nA fine film, seen .\none\ntwo", "Markdown"),
     ("a.xml", "<?xml version='1.0'?>\n<reviews><r>A fine film</r></reviews>", "A fine film", "XML"),
+    ("b.xml", "<?xml version='1.0'?><svg><title>A film</title></svg>", "A film", "XML"),
     ("tags.txt", "<html> and <br /> are tags, and <b>this</b> is bold.", None, ""),
     ("signs.txt", "<!-- -->" * 2000 + "no page", None, ""),
     ("plain.html", "I <3 films, 1 < 2", None, ""),
@@ -102,6 +103,12 @@ def test_messages_are_one_text(name: str, tmp_path: Path) -> None:
     if name < "c":
         assert isinstance(read(tmp_path / name).texts[0], Chat)
         assert not isinstance(read(tmp_path / name, keep_markup=True).texts[0], Chat)
+
+
+def test_messages_of_more_than_words_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps({"messages": [{"role": "user", "content": [{"image": "x"}]}]}))
+    with pytest.raises(InvalidSource, match="the messages hold more than words, such as pictures"):
+        opened(tmp_path / "a.json")
 
 
 def test_messages_of_a_table_of_arrow_are_one_text(tmp_path: Path) -> None:
