@@ -41,7 +41,7 @@ SELF_REPAIR = (
 )
 TESTED = (
     "A reason is what the weight falls by half without, and further than without nine tenths of its kind (other heads, "
-    "MLPs, words, places). Without a head: what it gives is zero, and the model runs again."
+    "MLPs, words, places). What is lost without a head: it gives zero, and the model runs again."
 )
 MORE = "Each head in a sentence, with its weights and tests: --table full."
 
@@ -126,9 +126,9 @@ def _heads_table(found: Explanation) -> Table:
         mostly = f"{does} {quote_answer(answer if is_own else against)}"
         because = name_reason(look).removeprefix("because of ")
         read = f"‘{label_token(found.tokens, look['key'], MAX_LABEL)}’"
-        rows.append((look["head"], read, mostly, look["written"], look["removal"], because))
-    names = "head", "reads", "mostly", "writes", "without the head", "looks there because of"
-    title = f"logits of {quote_answer(answer)}{' over its rival' if against else ''}"
+        rows.append((look["head"], read, mostly, look["written"], -look["removal"], because))
+    names = "head", "reads", "mostly", "writes", "lost without it", "looks there because of"
+    title = f"logits of {quote_answer(answer)}{' over its rival' if against else ''}; above 0: for it"
     columns = tuple(Column(name, digits=2) for name in names)
     return Table("answer", title, "answer", columns, tuple(rows), more=MORE)
 
