@@ -127,12 +127,12 @@ LEVELS = dict.fromkeys(("previous token", "itself", "next token"), NEAR) | dict.
 
 
 @cache_on_record
-def name_heads(maps: AttentionMaps) -> tuple[tuple[HeadPattern, ...], ...]:
+def name_heads(maps: AttentionMaps, by_card: bool = True) -> tuple[tuple[HeadPattern, ...], ...]:
     """Return by layer and head what it looks at, and how much of its attention that is in this text.
 
     A head that the model's card names has that name here too; its share is NaN where the text has nothing of the kind.
-    Others are named by this text alone. No head has a name of a model that has not learned anything, of a text that the
-    vocabulary does not hold, or where tokens attend to those of another text.
+    Others are named by this text alone, and all are unless `by_card`. No head has a name of a model that has not
+    learned anything, of a text that the vocabulary does not hold, or where tokens attend to those of another text.
     """
     nameless = maps.provenance.trained is False or maps.keys.mostly_unknown or not maps.self_attention
     if nameless:
@@ -141,7 +141,7 @@ def name_heads(maps: AttentionMaps) -> tuple[tuple[HeadPattern, ...], ...]:
     for name, shares, chance in measure_patterns(maps):
         for patterns, share, by_chance in zip(found, shares.flat, chance.flat, strict=True):
             patterns.append(HeadPattern(name, float(share), float(by_chance)))
-    names = choose_names(found, maps.known_heads)
+    names = choose_names(found, maps.known_heads if by_card else ())
     return tuple(tuple(names[start : start + maps.n_heads]) for start in range(0, len(names), maps.n_heads))
 
 

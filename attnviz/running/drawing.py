@@ -22,6 +22,7 @@ from attnviz.running.pictures import Pictures
 from attnviz.specs import FigureOptions, PrintOptions
 from attnviz.store.manifest import TextNumbers
 from attnviz.text import decode_argument
+from attnviz.views.answer import describe_answer
 from attnviz.views.data import choose_heads
 from attnviz.views.heatmap import find_places, heatmap_report
 from attnviz.views.record_selection import choose_from_record
@@ -102,7 +103,9 @@ class Drawing:
             report = replace(report, render=self._describe_command())
         if self.ask is not None and report.screen:
             yield Progress(0, 1, "answers", label="the answer without each word, and without each head")
-            report = replace(report, answer=self.ask(maps, report.screen))
+            answer = self.ask(maps, report.screen)
+            first = [describe_answer(maps, answer)] if answer else []
+            report = replace(report, answer=answer, blocks=(*first, *report.blocks))
         drawn = yield from self.pictures.write(report, folder, records)
         names: dict[str, list[int | str | None]] = {"head": [maps.head_names[head] for head in heads], "layer": [None]}
         numbers = []

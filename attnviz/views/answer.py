@@ -18,7 +18,7 @@ from attnviz.measures.patterns import name_heads
 from attnviz.measures.rows import compute_statistics
 from attnviz.records import AttentionMaps
 from attnviz.records.head_names import NO_NAME, SINKS, HeadPattern, write_share
-from attnviz.report import Column, Note, Table
+from attnviz.report import Column, Note, Table, TextAnswer
 from attnviz.views.head_pictures import Place, is_mean, name_head
 from attnviz.views.tables import find_unremarkable_keys
 from attnviz.views.tokens import TokenSelection, label_keys, label_queries, label_token
@@ -28,18 +28,40 @@ MAX_KINDS = 6
 MAX_HEADS = 8  # named in all: two of a kind, and of the last ones only the clearest where there are many kinds
 N_PAIRS = 3
 MAX_LABEL = 12  # graphemes of a token
+N_WORDS = 3  # that an answer depends on
+BY_CARD = "Heads are named by what they do over many texts; shares are of this one."
+BY_TEXT = "Heads are named by this text alone; attnviz survey reads many."
 MORE = "All tokens and heads: --table heads, heatmap, top or full."
+
+
+def describe_names(maps: AttentionMaps) -> str:
+    """Say what heads are named by; "" where none has a name."""
+    named = any(name.pattern for of_layer in name_heads(maps.heads_alone) for name in of_layer)
+    return (BY_CARD if maps.heads_alone.known_heads else BY_TEXT) if named else ""
+
+
+def describe_answer(maps: AttentionMaps, answer: TextAnswer) -> Note:
+    """Say what a model answers to a text, and what without each of the words that this depends on most."""
+
+    def write(value: float) -> str:
+        return write_share(value) if answer.is_probability else f"{value:.3g}"
+
+    told = sorted(range(len(answer.words)), key=lambda place: -abs(answer.words[place]))[:N_WORDS]
+    without = [(label_token(maps.keys, place, MAX_LABEL), write(answer.value - answer.words[place])) for place in told]
+    words = ", ".join(f"{word} {value}" for word, value in without if value != write(answer.value))
+    said = f"without {words}" if words else "no word alone changes it"
+    return Note(f"Answer: {answer.label} {write(answer.value)}; {said}.", leads=True)
 
 
 def describe_heads(maps: AttentionMaps, places: Sequence[Place]) -> Iterator[Note]:
     """Say what the heads at some places do, by kind, and which pairs of tokens that are no neighbours stand out."""
-    kinds = _group_by_kind(maps, places)
-    said = []
+    kinds, here, said = _group_by_kind(maps, places), _find_here(maps, places), []
     for place, (kind, named) in enumerate([*kinds.items()][:MAX_KINDS]):
         n_named = 2 if place < MAX_HEADS - min(len(kinds), MAX_KINDS) else 1
         heads = [f"{name_head(maps, head)} {write_share(name.share)}".rstrip() for name, head in named]
         none = " (none in this text)" if isnan(named[0][0].share) else ""
-        said.append(f"{kind} {list_first(heads, n_named)}{none}")
+        also = f", here also {name_head(maps, here[kind][1])} {write_share(here[kind][0])}" if kind in here else ""
+        said.append(f"{kind} {list_first(heads, n_named)}{none}{also}")
     if len(kinds) > MAX_KINDS:
         said.append(f"{len(kinds) - MAX_KINDS} more kinds")
     n_nameless = sum(not is_mean(maps, place) for place in places) - sum(map(len, kinds.values()))
@@ -48,6 +70,8 @@ def describe_heads(maps: AttentionMaps, places: Sequence[Place]) -> Iterator[Not
         yield Note(f"{' · '.join([*said, *nameless])}.", leads=True)
     if pairs := _find_pairs(maps, places):
         yield Note(f"Strongest between words apart: {', '.join(pairs)}.", leads=True)
+    if names := describe_names(maps):
+        yield Note(names, leads=True)
 
 
 def tabulate_answer(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection) -> Table:
@@ -86,6 +110,17 @@ def _group_by_kind(maps: AttentionMaps, places: Sequence[Place]) -> dict[str, li
 
     several = {kind: sorted(of_kind, key=order) for kind, of_kind in found.items()}
     return dict(sorted(several.items(), key=lambda item: order(item[1][0])))
+
+
+def _find_here(maps: AttentionMaps, places: Sequence[Place]) -> dict[str, tuple[float, Place]]:
+    """Return of each pattern the clearest head that follows it in this text, of those that have no name over many."""
+    over_many, here = (name_heads(maps.heads_alone, by_card) for by_card in (True, False))
+    found = dict[str, tuple[float, Place]]()
+    for layer, head in places:
+        if not is_mean(maps, (layer, head)) and not over_many[layer][head].pattern:
+            pattern, share, _ = here[layer][head]
+            found[pattern] = max(found.get(pattern, (0.0, (0, 0))), (share, (layer, head)))
+    return found
 
 
 def _find_pairs(maps: AttentionMaps, places: Sequence[Place]) -> list[str]:

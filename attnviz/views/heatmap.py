@@ -14,7 +14,7 @@ from attnviz.report import Block, Heatmap, HeatmapGrid, Note, Report, Scale
 from attnviz.selection import find_token, is_slice, select_pairs
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views import captions
-from attnviz.views.answer import describe_heads, tabulate_answer
+from attnviz.views.answer import describe_heads, describe_names, tabulate_answer
 from attnviz.views.data import choose_heads, collect_data
 from attnviz.views.distance import distance_curves, distance_data
 from attnviz.views.head_pictures import (
@@ -117,6 +117,7 @@ def heatmap_report(
         },
         max_lines=MAX_LINES,
         screen=tuple((maps.layer_numbers[layer], int(maps.head_names[head])) for layer, head in shown),
+        hint=describe_names(maps),
         panels=pictures if notable and drawn and not isinstance(drawn[0], Heatmap) else (),
     )
     is_alone = len(maps.keys) == 1 and maps.sink is None

@@ -81,14 +81,16 @@ def heads_table(
     )
 
     def rows() -> Iterator[Row]:
-        names, is_nameless = name_heads(maps.heads_alone), maps.provenance.trained is False or maps.keys.mostly_unknown
+        is_nameless = maps.provenance.trained is False or maps.keys.mostly_unknown
+        names, here = (name_heads(maps.heads_alone, by_card) for by_card in (True, False))
         for layer, head in order:
             numbers = (float(m.values[layer, head]) for m in measurements)
             pair = _find_strongest_pair(maps, layer, head, part)
             looks_at = "-"  # of the mean of a layer, and of heads that have learned nothing or read nothing known
             if not is_nameless and head < len(names[layer]):
-                name = names[layer][head]
+                name, alone = names[layer][head], here[layer][head]
                 looks_at = f"{name.pattern} {write_share(name.share) or '(none)'}" if name.pattern else NO_NAME
+                looks_at += f"; here {alone.pattern} {write_share(alone.share)}" * (alone.pattern > name.pattern == "")
             yield (maps.layer_numbers[layer], maps.head_names[head], *numbers, looks_at, *pair)
 
     listed = tuple(n for n, place in enumerate(order) if place in first)

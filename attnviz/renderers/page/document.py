@@ -59,6 +59,7 @@ def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Pa
         "facts": report.facts,
         "render": None if report.render is None else asdict(report.render),
         "notes": [note.text for note in report.notes],
+        "hint": report.hint,
         "answer": None if report.answer is None else asdict(report.answer),
         **maps,
         **({"atlas": atlas | {"shades": describe_scale(OF_MOMENTS)}, **_colours(look, {"lift"})} if atlas else {}),

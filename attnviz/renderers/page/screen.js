@@ -18,6 +18,7 @@ const N_KINDS = 6; // that have a colour of their own
 const N_TOLD_WORDS = 4;
 const [FOR, AGAINST, RECEIVED] = ["var(--head-1)", "var(--head-0)", "var(--tint)"];
 const SAID = /^(?<name>.*?)( ?(?<none>\(.*\)|（没有）)| (?<share>\d+) %)?$/u; // "next token 96 %", of which a text may have none
+const HERE = /; here |；这里 /u; // what a head does in this text that has no name over many
 const PAIR = /^(?<query>\d+) .* → (?<key>\d+) /u;
 const inPercent = (share) => `${Math.round(100 * share)}\u00a0%`; // no line breaks before the sign
 const asTold = (number) => (content.answer.is_probability ? inPercent(number) : String(Number(number.toPrecision(3))));
@@ -35,7 +36,8 @@ export function screen(panel) {
   roving(rows, ".map");
   roving(rows, "[role=switch]");
   panel.append(answer?.part ?? keyTo([RECEIVED, write("ui.received")]), sentence.part);
-  panel.append(byId("readout"), rows);
+  const hint = [content.hint, answer && write("ui.boxes")].filter(Boolean).join(" ");
+  panel.append(byId("readout"), element("p", { class: "hint" }, hint), rows);
   const draw = () => {
     drawAll(heads.map(({ small }) => small));
     sentence.mark();
@@ -56,12 +58,13 @@ export function screen(panel) {
 function headsByKind() {
   const heads = content.screen.map((number) => {
     const [looks, strongest, weight] = lineOfHead(maps[number]).row.slice(-3);
-    const { name, none, share = 0 } = SAID.exec(looks).groups;
+    const [said, here] = looks.split(HERE);
+    const { name, none, share = 0 } = SAID.exec(said).groups;
     const kind = name === "-" ? write("ui.nameless") : name;
     const isNamed = Boolean(share || none);
     const { layer, head } = maps[number];
     const pair = PAIR.exec(strongest)?.groups;
-    return { number, kind, isNamed, share: Number(share), title: `${layer}.${head}`, pair, weight };
+    return { number, kind, isNamed, share: Number(share), here, title: `${layer}.${head}`, pair, weight };
   });
   heads.sort((a, b) => b.isNamed - a.isNamed || b.share - a.share);
   const named = [...Map.groupBy(heads, ({ kind }) => kind).values()];
@@ -73,14 +76,15 @@ function headsByKind() {
 }
 
 // A map with words at its sides, and below it the head's strongest pair.
-function smallMap({ number, title, kind, colour, share, pair, weight }, rest) {
+function smallMap({ number, title, kind, colour, share, here, pair, weight }, rest) {
   const { labels, positions } = rowsOf(maps[number]);
   const places = pair && [pair.query, pair.key].map((position) => positions.indexOf(position));
   const [query, key] = places?.map((place) => isolated(labels[place])) ?? [];
   const said = pair ? [element("br"), query, " → ", key, ` ${inPercent(weight)}`] : [];
   const looks = element("b", { class: "kind" }, kind);
   looks.style.color = colour;
-  const caption = () => [element("b", {}, title), " ", looks, share ? ` ${share} %` : "", ...said];
+  const shown = share ? ` ${share} %` : here ? ` (${here})` : "";
+  const caption = () => [element("b", {}, title), " ", looks, shown, ...said];
   const picture = pictures.find((each) => each.maps.includes(number));
   const ways = { caption, smallest: 0, largest: SIDE / labels.length, pair: places };
   const small = new Thumbnail(picture, picture.maps.indexOf(number), scaleOf(), ways, rest);
