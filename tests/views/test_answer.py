@@ -6,6 +6,7 @@ import numpy as np
 
 from attnviz.records import AttentionMaps
 from attnviz.report import Table
+from attnviz.running.metrics import add_known_heads
 from attnviz.specs import FigureOptions
 from tests.made import provenance, record, report, tokens
 
@@ -39,6 +40,12 @@ def test_heads_stand_by_what_they_do_and_each_kind_has_its_clearest_head() -> No
     assert [column.unit for column in table.columns] == ["", "0.2", "0.1"]
     assert table.rows[:2] == (("w0", "w1 .91", "w0 .91"), ("w1", "w2 .91", "w0 .91"))
     assert len(table.rows) == 10
+
+
+def test_a_head_without_a_name_over_many_texts_stands_beside_the_kind_that_it_follows_here() -> None:
+    notes, _ = answer(add_known_heads(made(BEFORE, BEFORE), ("previous token 0.90", "")))
+    assert notes[0] == "previous token 0.0 91 %, here also 0.1 91 % · no single pattern in 1."
+    assert notes[-1] == "Heads are named by what they do over many texts; shares are of this one."
 
 
 def test_without_names_the_first_heads_are_shown_as_sorted() -> None:

@@ -107,8 +107,14 @@ def test_heads_stand_by_what_they_look_at_each_with_its_strongest_pair(answered:
     assert len(said) == len(rows) == 16
     for layer, head, *_, looks, pair, weight in rows:
         words = " → ".join(each.partition(" ")[2] for each in pair.split(" → "))
-        assert f"{layer}.{head} {looks.removesuffix(' (none)')}\n{words} {round(100 * weight)}\u00a0%" in said
-    assert sum(kind.startswith("var(--quiet)") for kind in kinds) == sum("%" not in row[-3] for row in rows)
+        looks, _, here = looks.removesuffix(" (none)").partition(
+            "; here "
+        )
+        beside = f" ({here})" if here else ""
+        assert f"{layer}.{head} {looks}{beside}\n{words} {round(100 * weight)}\u00a0%" in said
+    assert any("; here previous token" in row[-3] for row in rows)
+    quiet = sum("%" not in row[-3] or "; here" in row[-3] for row in rows)
+    assert sum(kind.startswith("var(--quiet)") for kind in kinds) == quiet
 
 
 def test_twelve_heads_and_the_sentence_fit_a_laptop(answered: Opened) -> None:
