@@ -107,9 +107,7 @@ def test_heads_stand_by_what_they_look_at_each_with_its_strongest_pair(answered:
     assert len(said) == len(rows) == 16
     for layer, head, *_, looks, pair, weight in rows:
         words = " → ".join(each.partition(" ")[2] for each in pair.split(" → "))
-        looks, _, here = looks.removesuffix(" (none)").partition(
-            "; here "
-        )
+        looks, _, here = looks.removesuffix(" (none)").partition("; here ")
         beside = f" ({here})" if here else ""
         assert f"{layer}.{head} {looks}{beside}\n{words} {round(100 * weight)}\u00a0%" in said
     assert any("; here previous token" in row[-3] for row in rows)
