@@ -37,10 +37,10 @@ MAX_CODE_LINES = {
     "attnviz/commands/survey": 1816,
     "attnviz/views": 1989,
     "attnviz/commands/lesson": 1350,
-    "attnviz/models/capture": 1602,
+    "attnviz/models/capture": 1648,
     "attnviz/text": 1467,
     "attnviz/commands/train": 1418,
-    "attnviz/measures": 1348,
+    "attnviz/measures": 1304,
     "tests/views": 1303,
     "attnviz/commands/batch": 1321,
     "tests/measures": 1221,
@@ -72,7 +72,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/heatmap": 180,
     "attnviz/commands": 86,
     "attnviz/commands/measures": 38,
-    "attnviz/models/attentions": 549,
+    "attnviz/models/attentions": 547,
 }  # fmt: skip
 
 
