@@ -41,16 +41,6 @@ def test_masks(run: Callable[[], Tensor]) -> None:
     assert (call.weights[~np.broadcast_to(ALLOWED.numpy(), call.weights.shape)] == 0).all()
 
 
-def test_attendable_is_by_any_head() -> None:
-    allowed = torch.ones(1, 2, 3, 3, dtype=torch.bool).tril()
-    allowed[0, 1, 0, 2] = True
-    states = drawn(6, 1, 2, 3, 4)
-    call = only(lambda: SDPA(states, states, states, allowed))
-    expected = np.tri(3, dtype=bool)
-    expected[0, 2] = True
-    np.testing.assert_array_equal(call.attendable[0], expected)
-
-
 @pytest.mark.parametrize("n_keys", [5, 7])
 def test_causal(n_keys: int) -> None:
     call = only(lambda: SDPA(QUERY, KEY[:, :, :n_keys], VALUE[:, :, :n_keys], is_causal=True))
@@ -200,13 +190,14 @@ def test_multihead_attention(batch_first: bool, asked: str, masked: str) -> None
     module = multihead(batch_first=batch_first)
     states = drawn(20, 3, 5, 8) if batch_first else drawn(20, 5, 3, 8)
     later = torch.ones(5, 5, dtype=torch.bool).triu(1)
+    ahead = torch.ones(5, 5, dtype=torch.bool).triu(2)  # the second head sees a token farther
     padding = torch.tensor([[0, 0, 0, 0, 0], [0, 0, 0, 1, 1], [0, 0, 0, 0, 1]], dtype=torch.bool)
     given: dict[str, Any] = {
         "no": {},
         "mask": {"attn_mask": later},
         "padding": {"key_padding_mask": padding},
         "both": {"attn_mask": later, "key_padding_mask": padding},
-        "per head": {"attn_mask": torch.stack([later, ~later.logical_not()]).repeat(3, 1, 1)},
+        "per head": {"attn_mask": torch.stack([later, ahead]).repeat(3, 1, 1)},
     }[masked]
     wanted = {"need_weights": asked != "nothing", "average_attn_weights": asked != "per head"}
     with torch.no_grad():
@@ -220,7 +211,8 @@ def test_multihead_attention(batch_first: bool, asked: str, masked: str) -> None
     if own is not None:
         torch.testing.assert_close(answers[0][1], own)
     allowed = ~(padding.unsqueeze(1) if masked in ("padding", "both") else torch.zeros(3, 1, 5, dtype=torch.bool))
-    allowed = allowed & ~later if masked in ("mask", "both", "per head") else allowed.expand(3, 5, 5)
+    allowed = allowed & ~later if masked in ("mask", "both") else allowed.expand(3, 5, 5)
+    allowed = allowed & ~ahead if masked == "per head" else allowed  # by any head
     np.testing.assert_array_equal(call.attendable, allowed.numpy())
     assert call.error < 1e-6
     assert call.sink is None
@@ -238,15 +230,6 @@ def test_keys_that_are_no_tokens_are_a_sink(need_weights: bool, added: dict[str,
     assert call.sink is not None
     np.testing.assert_allclose(call.sink, weights[..., 5].numpy(), atol=1e-6)
     assert call.attendable.shape == (2, 5, 5)
-
-
-def test_a_causal_hint_counts_as_the_mask() -> None:
-    module, states = multihead(batch_first=True), drawn(23, 1, 4, 8)
-    mask = nn.Transformer.generate_square_subsequent_mask(4)
-    call = only(lambda: module(states, states, states, attn_mask=mask, is_causal=True, need_weights=False))
-    alone = only(lambda: module(*[states[0]] * 3, attn_mask=mask, is_causal=True, need_weights=False))  # no batch
-    np.testing.assert_allclose(alone.weights, call.weights, atol=1e-6)
-    np.testing.assert_array_equal(call.attendable[0], np.tri(4, dtype=bool))
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")

@@ -124,7 +124,6 @@ REFUSED: dict[str, tuple[type[InputError], str, Any, dict[str, Any]]] = {
     "no number": (InvalidSelection, "no row '0' in a batch of 2", THIRDS, {"row": "0"}),
     "mask": (InvalidRecord, "attention_mask is of 1 × 2 tokens, .* 1 × 3", LAYERS, {"attention_mask": [[1, 1]]}),
     "no numbers": (InvalidRecord, "this array holds no numbers", COMPLEX.real.to("meta"), {}),
-    "an array of pairs": (InvalidRecord, "holds complex numbers", THIRDS.astype(complex), {}),
     "a tensor of pairs": (InvalidRecord, "holds complex numbers", [COMPLEX], {}),
 }  # fmt: skip
 

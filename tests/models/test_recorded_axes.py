@@ -31,17 +31,6 @@ def attention(attend: Callable[..., tuple[Tensor, Tensor]]) -> Any:
     return Module(forward, **linears(query=16, key=16, value=16))
 
 
-def shared(query: Tensor, key: Tensor, value: Tensor, causal: bool = False, named: bool = False) -> Any:
-    """Queries before heads, and one key and value for all heads."""
-    query, key, value = query.view(*query.shape[:2], 4, 4), key[..., :4], value[..., :4]
-    scores = query @ key.mT.unsqueeze(1)
-    if causal:
-        scores = scores.masked_fill(torch.ones(scores.shape[1], scores.shape[3]).triu(1)[:, None] > 0, -torch.inf)
-    weights = scores.softmax(dim=-1)
-    output = torch.einsum("bqhk,bkd->bqhd", weights, value) if named else weights @ value.unsqueeze(1)
-    return weights.transpose(1, 2), output
-
-
 def grouped(query: Tensor, key: Tensor, value: Tensor, fused: bool = False) -> Any:
     """2 keys and values for 2 heads each, on an axis of their own."""
     query = query.view(*query.shape[:2], 2, 2, 4).permute(0, 2, 3, 1, 4)
@@ -57,20 +46,6 @@ def single(query: Tensor, key: Tensor, value: Tensor, causal: bool = False) -> A
     if causal:
         scores = scores.masked_fill(torch.ones(scores.shape[1:]).triu(1) > 0, -torch.inf)
     return scores.softmax(dim=-1).unsqueeze(1), SDPA(query, key, value, is_causal=causal)
-
-
-@pytest.mark.parametrize("n_tokens", [3, 4, 5])
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("named", [False, True])
-def test_queries_before_heads_that_share_their_values(n_tokens: int, causal: bool, named: bool) -> None:
-    """Also with as many heads as tokens."""
-    module = attention(partial(shared, causal=causal, named=named))
-    maps = recorded(lambda: module(drawn(80, 2, n_tokens, 16)))
-    for row, one in enumerate(maps):
-        assert not one.provenance.facts.guess
-        np.testing.assert_allclose(one.weights[0], module.weights[row].detach().numpy(), atol=1e-6)
-        if causal:
-            np.testing.assert_array_equal(one.attendable[0], np.tri(n_tokens, dtype=bool))
 
 
 @pytest.mark.parametrize(
@@ -291,11 +266,6 @@ def by_sum(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
     return weights, (states * weights).sum(dim=1)
 
 
-def by_states_first(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
-    weights = scores.softmax(1)
-    return weights, torch.bmm(states.transpose(1, 2), weights).squeeze(-1)
-
-
 def by_words_first(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
     weights = scores.squeeze(-1).t().softmax(0)  # word, text
     return weights.t(), (weights.unsqueeze(-1) * states.transpose(0, 1)).sum(0)
@@ -307,7 +277,7 @@ def in_place(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
     return weights, states.sum(1)
 
 
-@pytest.mark.parametrize("way", [by_row, by_sum, by_states_first, by_words_first, in_place])
+@pytest.mark.parametrize("way", [by_row, by_sum, by_words_first, in_place])
 @pytest.mark.parametrize("n_texts", [1, 3])
 def test_one_weight_a_word(way: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]], n_texts: int) -> None:
     model = reader(way)

@@ -14,8 +14,6 @@ from torch.nn import functional
 import attnviz
 from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.measures.rollout import rollout
-from attnviz.models.classifier import Classifier, ClassifierConfig
-from attnviz.models.encoder import EncoderConfig
 from tests.models.captures import drawn, recorded
 from tests.models.structures import STATES, Attention, Module, Stack, linears
 
@@ -163,18 +161,6 @@ def test_layers_that_are_wrapped_join_those_that_are_not() -> None:
 
     maps = recorded(lambda: Stack([Attention(), prompted(), prompted()]).eval()(STATES))
     assert groups(maps) == [("layers.*", (0, 1, 2), (3, 4, 5, 5))]
-
-
-def test_weights_of_pooled_states_are_those_of_the_model_that_train_makes() -> None:
-    config = ClassifierConfig(EncoderConfig(50, 16, 2, 1, 32, max_distance=8), pool="attention")
-    classifier, ids = Classifier(config).eval(), torch.tensor([[4, 5, 6, 7, 8]])
-    with torch.no_grad(), attnviz.record(tokens=list("abcde")) as maps:
-        classifier(ids, torch.ones(1, 5, dtype=torch.bool))
-        assert classifier.pool.score is not None
-        scores = classifier.pool.score(classifier.encoder(ids)).squeeze(-1)
-    (pooled,) = maps.only("pool")
-    assert pooled.keys.pieces == tuple("abcde")
-    np.testing.assert_allclose(pooled.weights[0, 0], scores.softmax(-1), atol=1e-6)
 
 
 def cross() -> Module:

@@ -151,26 +151,6 @@ def test_what_is_not_of_tokens_is_named_and_not_recorded() -> None:
     assert maps.provenance.facts.guess == ""
 
 
-def attend_twice(own: Any, states: Tensor, memory: Tensor | None) -> Tensor:
-    """Two attentions in each layer, the second to `memory` where there is one."""
-    for layer in own.layers:
-        states = states + layer["local"](states, states, states)[0]
-        keys = states if memory is None else memory
-        states = states + layer["wide"](states, keys.clone(), keys)[0]
-    return states
-
-
-@pytest.mark.parametrize("n_layers", [1, 2])
-@pytest.mark.parametrize("memory", [None, Y])
-def test_a_second_attention_to_the_same_tokens_is_no_cross_attention(n_layers: int, memory: Tensor | None) -> None:
-    layers = [nn.ModuleDict({"local": attention(), "wide": attention()}) for _ in range(n_layers)]
-    model = Module(attend_twice, layers=nn.ModuleList(layers))
-    maps = recorded(lambda: model(X, memory), tokens=list("abcdef"))
-    assert maps.groups == ("layers.*.local", "layers.*.wide")
-    assert [one.self_attention for one in maps] == [True, memory is None]
-    assert not any(one.provenance.facts.guess for one in maps)
-
-
 # --- what is computed otherwise -----------------------------------------------------------------------------------
 
 

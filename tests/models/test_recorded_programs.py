@@ -81,23 +81,6 @@ def test_flex_attention_is_read_whatever_changes_its_scores(shared: int) -> None
     assert torch.allclose(output, right @ value.repeat_interleave(shared, 1), atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        lambda q, k, v: torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, k, v)[0],
-        lambda q, k, v: torch.ops.aten._scaled_dot_product_attention_math(q, k, v)[0],
-        lambda q, k, v: torch.ops.aten._softmax(q @ k.mT / 2, -1, False) @ v,
-    ],
-)
-def test_a_kernel_that_is_called_itself_is_seen(kernel: Mix) -> None:
-    sides = torch.randn(3, 1, 2, 5, 4)
-    with attnviz.record() as maps:
-        output = kernel(*sides)
-    right = (sides[0] @ sides[1].mT / 2).softmax(-1)
-    np.testing.assert_allclose(maps[0].weights, right, atol=1e-6)
-    assert torch.allclose(output, right @ sides[2], atol=1e-6)
-
-
 def test_keys_that_a_written_out_softmax_forbids_are_forbidden() -> None:
     def causal(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         powers = (query @ key.mT).masked_fill(~torch.ones(5, 5, dtype=torch.bool).tril(), -torch.inf).exp()

@@ -325,19 +325,6 @@ def test_a_single_module_of_cross_attention(n_queries: int, n_keys: int) -> None
     assert maps.groups == ("",)
 
 
-def test_padded_keys_are_no_room_in_a_cache() -> None:
-    """Also where as many keys are real as there are queries, pass after pass."""
-    module = nn.MultiheadAttention(8, 2, batch_first=True).eval()
-    queries, memory = drawn(16, 1, 3, 8), drawn(17, 1, 5, 8)
-    padding = torch.tensor([[False, False, False, True, True]])
-    with record(["a", "b", "c"]) as maps:
-        for _ in range(2):
-            module(queries, memory, memory, key_padding_mask=padding)
-    for one in maps:
-        assert (one.queries.pieces, one.keys.pieces) == (("a", "b", "c"), ("0", "1", "2"))
-        assert not one.self_attention
-
-
 # --- what cannot be recorded --------------------------------------------------------------------------------------
 
 

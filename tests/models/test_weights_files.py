@@ -46,9 +46,7 @@ def r_table(path: Path) -> None:
 # By the name of the file: how it is written, what it holds as [layer, head, query, key], and its tokens.
 READ: dict[str, tuple[Write, np.ndarray, list[str] | None]] = {
     "stack.npy": (lambda path: np.save(path, ARRAY), ARRAY, None),
-    "heads.npy": (lambda path: np.save(path, ARRAY[0]), ARRAY[:1], None),
     "one.npy": (lambda path: np.save(path, ONE), ONE[None, None], None),
-    "batch-of-one.npy": (lambda path: np.save(path, ARRAY[:, None]), ARRAY, None),
     "half.npy": (lambda path: np.save(path, ARRAY.astype(np.float16)), ARRAY, None),
     "big-endian.npy": (lambda path: np.save(path, ARRAY.astype(">f4")), ARRAY, None),
     "columns-first.npy": (lambda path: np.save(path, np.asfortranarray(ARRAY)), ARRAY, None),

@@ -198,10 +198,10 @@ class Rule:
         queries = keys = allowed = None
         if of_values is not None:
             told = across is not None and store.varies(across, -1) and not store.varies(across, -2)
-            of_keys = of_values[..., 0] if not told or store.is_nobodys(across) else across[..., 0, :]  # type: ignore
-            keys = store.recall(_lay_out, of_keys, (*weights.shape[:-2], sizes[1]))
+            of_keys = of_values if across is None or not told or store.is_nobodys(across) else across.mT
+            keys = store.lay_out(of_keys, (*weights.shape[:-2], sizes[1]))
             if of_scores is not None and not store.varies(of_scores, -1) and not store.is_nobodys(of_scores):
-                queries = store.recall(_lay_out, of_scores[..., 0], tuple(weights.shape[:-1]))
+                queries = store.lay_out(of_scores, weights.shape[:-1])
         shape, is_cut = tuple(weights.shape), False
         if softmax is not None:
             is_cut = softmax.is_cut and not is_distribution(weights, Known(None, 0, softmax._replace(is_cut=False)))
@@ -311,8 +311,3 @@ def is_distribution(weights: Tensor, known: Known) -> bool:
         return bool(known.dropped) or bool((sums <= 1 + MISSED).all())
     nothing = (sums == 0) | sums.isnan()
     return bool((near | nothing).all()) and bool((near | sums.isnan()).any())
-
-
-def _lay_out(ids: Ids, shape: tuple[int, ...]) -> Ids:
-    """Lay out ids that are the same for some rows as [row, token]."""
-    return ids.expand(shape).reshape(-1, shape[-1])

@@ -52,16 +52,12 @@ class Operation(NamedTuple):
     kwargs: dict[str, Any]
     result: Any
     tensors: list[Tensor]  # that it was given
+    results: list[Tensor]  # that it gave
 
     @property
     def arguments(self) -> dict[str, Any]:
         """Those that were given, by their names."""
         return dict(zip(_names(self.function), self.args, strict=False)) | self.kwargs
-
-    @property
-    def results(self) -> list[Tensor]:
-        """The tensors that it gave."""
-        return list(list_tensors((self.result,)))
 
 
 @cache
@@ -83,7 +79,7 @@ class Follower:
 
     def __init__(self, store: Store, note: Callable[[str], None]) -> None:
         self.store, self._note = store, note
-        self._parts: dict[int, tuple[weakref.ref[Tensor], weakref.ref[Tensor], Operation]] = {}
+        self._parts: dict[int, tuple[weakref.ref[Tensor], weakref.ref[Tensor], Callable[[Tensor], Tensor]]] = {}
         self._rules: dict[str, Callable[[Operation, Sequence[Known | None]], Ids | None]] = {
             "embedding": self._look_up,
             **dict.fromkeys(CONVOLUTIONS, self._convolve),
@@ -168,7 +164,7 @@ class Follower:
         if found is not None and whole is not None:
             before = (self.store.get(whole) or NOTHING).ids
             new = (nobody(whole.shape) if before is None else before).clone(memory_format=torch.contiguous_format)
-            found[2].function(new, *found[2].args[1:], **found[2].kwargs).copy_(ids)
+            found[2](new).copy_(ids)
             self._write(whole, new, after)
 
     # --- the same operator, on ids ------------------------------------------------------------------------------------
@@ -178,8 +174,9 @@ class Follower:
         if of.name in ("slice", "select") and not is_learned(source):
             while len(self._parts) > MAX_PARTS:
                 self._parts.pop(next(iter(self._parts)))
-            kept = of._replace(args=(None, *of.args[1:]), result=None, tensors=[])
-            self._parts[id(of.result)] = weakref.ref(of.result), weakref.ref(source), kept
+            again, where, named = of.function, of.args[1:], of.kwargs
+            take = lambda whole: again(whole, *where, **named)  # noqa: E731 - and holds no tensor alive
+            self._parts[id(of.result)] = weakref.ref(of.result), weakref.ref(source), take
         if not any(known):
             if is_learned(source) and isinstance(of.result, Tensor):
                 self.store.put(of.result, Known(nobody(of.result.shape)))

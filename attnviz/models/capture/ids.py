@@ -130,6 +130,10 @@ class Store:
         """Expand ids to all numbers that share one."""
         return ids if ids.shape == shape else self.recall(torch.Tensor.expand, ids, tuple(shape))
 
+    def lay_out(self, ids: Ids | None, shape: Sequence[int]) -> Ids | None:
+        """Lay out the ids of a side [… token d] as [row, token], for every head, also where some share theirs."""
+        return None if ids is None else self.recall(_lay_out, ids, tuple(shape))
+
     def seed(self, shape: Sequence[int], is_new: bool = False) -> Ids:
         """Make new tokens: rows are the first axis of several, places all others."""
         n_rows = shape[0] if len(shape) > 1 else 1
@@ -220,6 +224,12 @@ def collapse(shadow: Tensor) -> Tensor:
 def is_learned(tensor: object) -> bool:
     """Tell whether a tensor is a parameter, or a view of one."""
     return isinstance(tensor, nn.Parameter) or (isinstance(tensor, Tensor) and isinstance(tensor._base, nn.Parameter))
+
+
+def _lay_out(ids: Ids, shape: tuple[int, ...]) -> Ids:
+    if len(shape) > 2 and ids.shape[1] not in (1, shape[1]):
+        ids = ids.repeat_interleave(shape[1] // ids.shape[1], dim=1)
+    return ids[..., 0].expand(shape).reshape(-1, shape[-1])
 
 
 def reshape(shadow: Tensor, shape: Sequence[int]) -> Tensor:

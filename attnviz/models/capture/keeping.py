@@ -18,7 +18,7 @@ from attnviz.models.capture.call import Arranged, Call, arrange
 from attnviz.models.capture.captured import How, refuse_dropout, renormalise
 from attnviz.models.capture.factored import FactoredRows, Factoring
 from attnviz.models.capture.follow import Operation
-from attnviz.models.capture.ids import NOTHING, Ids, Known, row_of
+from attnviz.models.capture.ids import NOTHING, Known, row_of
 from attnviz.models.capture.kernels import Asked, read_kernel, recompute
 from attnviz.models.capture.modules_at_work import ModulesAtWork, may_be_in
 from attnviz.models.protocols import EVERY, LayersAndHeads
@@ -48,8 +48,8 @@ class Keeper:
         asked, sums = kernel
         query, key, value = (self._store.get(side) or NOTHING for side in of.tensors[:3])
         shape = (*asked.query.shape[:-1], asked.key.shape[-2])
-        queries = self._store.recall(_lay_out_rows, query.ids, shape[:-1])
-        keys = self._store.recall(_lay_out_rows, value.ids if key.ids is None else key.ids, (*shape[:-2], shape[-1]))
+        queries = self._store.lay_out(query.ids, shape[:-1])
+        keys = self._store.lay_out(value.ids if key.ids is None else key.ids, (*shape[:-2], shape[-1]))
         after, ids = query.after | key.after | value.after, query.ids
         with torch.autocast(output.device.type, enabled=False):
             number = self._work_out(asked, output, sums, Seen(None, queries, keys, None, shape, after=after))
@@ -161,12 +161,3 @@ def _lay_out(
     kept = kept[..., :n_keys] if len(heads) == kept.shape[1] else kept[:, heads, :, :n_keys]
     sinks = None if sink is None else arranged.order(sink)[:, heads].cpu().numpy()
     return arranged, {"kept": kept.contiguous().cpu().numpy(), "attendable": attendable, "sink": sinks}
-
-
-def _lay_out_rows(ids: Ids | None, shape: tuple[int, ...]) -> Ids | None:
-    """Lay out as [row, token] the ids of a side [… token d], for every head."""
-    if ids is None:
-        return None
-    if ids.shape[1] not in (1, shape[1]):
-        ids = ids.repeat_interleave(shape[1] // ids.shape[1], dim=1)
-    return ids[..., 0].expand(shape).reshape(-1, shape[-1])

@@ -160,7 +160,7 @@ class Capture(Operators):
         if (is_strange or attends or is_softmax) and (why := why_unreadable(tensors)):
             self.unread.without_numbers += [why] if attends or is_softmax else []
             return
-        of = Operation(name, func, args, kwargs, result, tensors)
+        of = Operation(name, func, args, kwargs, result, tensors, list(list_tensors((result,))))
         if name in LAYERS:
             self._look_within(of)
         elif attends:
