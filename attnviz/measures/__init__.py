@@ -42,6 +42,11 @@ def _measure(where: str, summary: str, unit: str, source: str, **more: Any) -> M
     return Measure(where.partition(":")[2], f"attnviz.measures.{where}", summary, unit, source, **more)
 
 
+def _share(name: str, summary: str, source: str, label: str, **more: Any) -> Measure:
+    """Register a share of attention, by which heads are named."""
+    return _measure(f"shares:{name}", summary, SHARE, source, label=label, **more)
+
+
 MEASURES = (
     _measure(
         "concentration:entropy",
@@ -68,75 +73,66 @@ MEASURES = (
         "Vig & Belinkov 2019",
         self_attention_only=True,
     ),
-    _measure(
-        "shares:to_self",
+    _share(
+        "to_self",
         "the share that goes to the query's own position",
-        SHARE,
         "Kovaleva et al. 2019",
+        "itself",
         self_attention_only=True,
-        label="itself",
     ),
-    _measure(
-        "shares:to_previous",
+    _share(
+        "to_previous",
         "the share that goes to the position before",
-        SHARE,
         "Clark et al. 2019",
+        "previous token",
         self_attention_only=True,
-        label="previous token",
     ),
-    _measure(
-        "shares:to_next",
+    _share(
+        "to_next",
         "the share that goes to the position after",
-        SHARE,
         "Clark et al. 2019",
+        "next token",
         self_attention_only=True,
-        label="next token",
     ),
-    _measure(
-        "shares:to_first",
+    _share(
+        "to_first",
         "the share that goes to the first token, often a sink",
-        SHARE,
         "Xiao et al. 2023",
+        "first token",
         self_attention_only=True,
-        label="first token",
     ),
-    _measure(
-        "shares:to_sink",
+    _share(
+        "to_sink",
         "the share that goes to a learned sink, which is no token",
-        SHARE,
         "Agarwal et al. 2025",
-        label="sink",
+        "sink",
     ),
-    _measure(
-        "shares:to_special",
+    _share(
+        "to_special",
         "the share that goes to markers such as [CLS]",
-        SHARE,
         "Clark et al. 2019",
-        label="special tokens",
+        "special tokens",
     ),
-    _measure(
-        "shares:to_punctuation",
+    _share(
+        "to_punctuation",
         "the share that goes to punctuation and symbols",
-        SHARE,
         "Clark et al. 2019",
-        label="punctuation",
+        "punctuation",
     ),
-    _measure(
-        "shares:to_same_word",
+    _share(
+        "to_same_word",
         "the share that goes to the same word elsewhere",
-        SHARE,
         "Wang et al. 2022",
+        "same word",
         self_attention_only=True,
-        label="same word",
     ),
-    _measure(
-        "shares:to_own_bracket",
+    _share(
+        "to_own_bracket",
         "the share of closing brackets on their opening ones",
-        SHARE,
         "Clark et al. 2019",
+        "own bracket",
         self_attention_only=True,
         of_some_texts=True,
-        label="own bracket",
     ),
     _measure(
         "concentration:query_information",

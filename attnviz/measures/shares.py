@@ -190,24 +190,18 @@ def measure_distance_bands(maps: AttentionMaps, layer: int) -> DistanceBands:
     for start in range(0, len(queries), MIN_ROWS):
         some = queries[start : start + MIN_ROWS]
         places = slice(start, start + len(some))
+        bands = np.frexp(np.abs(some[:, None] - np.arange(len(maps.keys))))[1]  # of a distance its number of bits
         for head in range(maps.n_heads):
-            shares[head, places] = _sum_bands(maps.rows(layer, head, some), some, starts)
-        equal[places] = _sum_bands(maps.read_allowed(layer, some), some, starts)
+            shares[head, places] = _sum_bands(maps.rows(layer, head, some), bands, len(starts))
+        equal[places] = _sum_bands(maps.read_allowed(layer, some), bands, len(starts))
     return DistanceBands(starts, shares, equal, len(real))
 
 
-def _sum_bands(
-    rows: np.ndarray, queries: Int[np.ndarray, " query"], starts: Int[np.ndarray, " band"]
-) -> Float64[np.ndarray, "query band"]:
-    """Sum each row in each band of distances, before and after the query, and divide by the sum of the row."""
-    before = np.concatenate([np.zeros((len(rows), 1)), np.cumsum(rows, axis=1, dtype=np.float64)], axis=1)
-    n_keys = rows.shape[1]
-    at = np.arange(len(rows))[:, None]
-    near, far = starts, np.append(starts[1:], n_keys)  # a band holds distances from `near` up to `far`, without it
-    behind = [np.clip(queries[:, None] + edge, 0, n_keys) for edge in (near, far)]
-    ahead = [np.clip(queries[:, None] - edge + 1, 0, n_keys) for edge in (np.maximum(far, 1), np.maximum(near, 1))]
-    found = before[at, behind[1]] - before[at, behind[0]] + before[at, ahead[1]] - before[at, ahead[0]]
-    return np.asarray(found / before[:, -1:])
+def _sum_bands(rows: np.ndarray, bands: Int[np.ndarray, "query key"], number: int) -> Float64[np.ndarray, "query band"]:
+    """Sum each row in each band of distances, of which there is this number, and divide by the sum of the row."""
+    places = np.arange(len(rows))[:, None] * number + bands
+    sums = np.bincount(places.ravel(), weights=rows.ravel(), minlength=len(rows) * number).reshape(-1, number)
+    return np.asarray(sums / sums.sum(axis=1, keepdims=True))
 
 
 def score_repeats(maps: AttentionMaps) -> dict[str, PerHead]:

@@ -17,7 +17,7 @@ from attnviz.errors import InvalidOption
 from attnviz.measures import rows
 from attnviz.measures import shares as bands
 from attnviz.measures.rows import cache_on_record, compute_entropies, compute_statistics, head_rows, layer_rows
-from attnviz.measures.shares import measure_distance_bands, measure_share_among
+from attnviz.measures.shares import measure_distance_bands
 from attnviz.options import build
 from attnviz.records import AttentionMaps, walk
 from attnviz.report import Charts
@@ -78,20 +78,6 @@ def test_heads_that_are_walked_over_side_by_side_have_the_same_bits(
     found = compute_statistics(several, 0)
     for name in ("sums", "entropies", "peaks", "peak_keys", "distances", "received"):
         assert np.array_equal(getattr(found, name), getattr(alone, name)), name
-
-
-def test_what_goes_to_the_others_of_a_group(maps: AttentionMaps) -> None:
-    if not maps.self_attention:
-        return
-    groups = np.arange(len(maps.keys)) % 3 - 1  # 0, 1, and those in none
-    there = ((groups[:, None] == groups) & (groups >= 0)).astype(np.float64)
-    np.fill_diagonal(there, 0)
-    expected = np.zeros((maps.n_layers, maps.n_heads))
-    for layer, head in np.ndindex(expected.shape):  # by float64 and one head after the other
-        expected[layer, head] = (head_rows(maps, layer, head) * there[maps.real_queries]).sum(axis=-1).mean()
-    assert measure_share_among(maps, groups) == pytest.approx(expected, rel=1e-5, abs=1e-7)
-    assert not measure_share_among(maps, np.full(len(maps.keys), -1)).any()
-    assert not measure_share_among(maps, np.arange(len(maps.keys))).any()
 
 
 def test_entropies_are_those_of_each_row_with_nothing_for_zeros() -> None:

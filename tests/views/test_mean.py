@@ -15,7 +15,7 @@ from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.measures.divergence import divergence_from_mean
 from attnviz.records import AttentionMaps
 from attnviz.renderers.page.map_parts import describe_maps, distinct
-from attnviz.report import Charts, Report
+from attnviz.report import Report
 from attnviz.running.drawing import Drawing
 from attnviz.specs import FigureOptions
 from attnviz.views.heatmap import heatmap_report
@@ -124,16 +124,6 @@ def test_rollout_and_measures_of_a_layer_are_those_without_the_mean() -> None:
     plain, shown = (show(maps, head=heads, rollout=True) for heads in ((), ("0-2,mean",)))
     assert np.array_equal(shown.data["rollout"], plain.data["rollout"])  # type: ignore[arg-type]
     assert heatmaps(shown)[-1].title == heatmaps(plain)[-1].title
-
-
-def test_distances_are_those_of_the_mean() -> None:
-    maps = random_maps(n_heads=3)
-    shown = show(maps, head=("mean",), distance=True)
-    alone = show(record(maps.weights.mean(axis=1, keepdims=True)), distance=True)
-    found, expected = (each.data["distance"]["quartiles"] for each in (shown, alone))  # type: ignore[index]
-    assert found == pytest.approx(expected, abs=1e-6)
-    (charts,) = (block for block in shown.blocks if isinstance(block, Charts))
-    assert [chart.title for chart in charts.charts] == ["mean of 3 heads"]
 
 
 def test_patches_of_an_image_have_a_mean() -> None:

@@ -15,7 +15,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.collections import Collection, LineCollection
 
-from attnviz.renderers.figure.files import is_annotated, undrawable
+from attnviz.renderers.figure.files import undrawable
 from attnviz.renderers.figure.marks import MIN_VALUES, find_groups, place_labels, read_table
 from attnviz.renderers.figure.style import COLOURS, DARK, MIN_FONT_SIZE, PAPER
 from attnviz.renderers.shades import luminance
@@ -340,10 +340,6 @@ def test_characters_that_no_font_has_are_found_wherever_they_are() -> None:
     hard = line_chart({two: ((0.0,), (1.0,))}, one, three, at=(0.0, four), names=(five,))
     assert undrawable(report(curves(hard), title="क")) == "क\ue001\ue002\ue003\ue004\ue005"
     assert undrawable(report(*ALL.values())) == ""
-
-
-def test_there_are_no_cells_whose_numbers_could_be_left_out() -> None:
-    assert is_annotated(ALL["lines"])
 
 
 def test_every_colour_can_be_read_as_text_on_a_dark_ground() -> None:

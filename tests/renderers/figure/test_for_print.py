@@ -24,7 +24,6 @@ from attnviz.renderers.figure.style import DARK, drawing, look_of
 from attnviz.renderers.figure.text import extent
 from attnviz.renderers.figure.words import plan_text
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale
-from tests.made import FILM
 from tests.renderers.figure.reports import LIFT, drawn, heatmap, labelled, outside, panels, report
 
 PAPER = FigureStyle(width=3.3, header=False)
@@ -284,16 +283,6 @@ def test_long_texts_break_into_lines_within_the_width() -> None:
     made = plan_text(grid, report(grid, scale=LIFT), replace(PAPER, kind="text"))
     assert max(word.box.left + word.box.width for word in made.words) <= 3.3
     assert len({word.box.top for word in made.words}) > 8
-
-
-def test_every_kind_is_a_picture_in_every_format() -> None:
-    for kind in ("map", "lines", "text"):
-        look = FigureStyle(kind=kind, width=5.0, theme="dark", dpi=60)
-        shown = report(panels(len(FILM), 2, 2), scale=LIFT)
-        (_, png), (_, svg), (_, pdf) = (next(draw(shown, look)) for draw in (files.png, files.svg, files.pdf))
-        assert Image.open(BytesIO(png)).size[0] == 300
-        assert svg.startswith(b"<?xml")
-        assert pdf.startswith(b"%PDF")
 
 
 def test_the_token_that_attends_is_outlined() -> None:
