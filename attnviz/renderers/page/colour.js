@@ -1,16 +1,12 @@
 // From values to colours, by the report's scale; the hatching of cells that are not allowed; the legend.
 import { bytesOf } from "./cells.js";
-import { colourOf, content, element, write } from "./dom.js";
+import { colourOf, content, element, onDark, write } from "./dom.js";
 
-const paletteBytes = (palettes) =>
-  Object.fromEntries(Object.entries(palettes).map(([name, base64]) => [name, bytesOf(base64)]));
-const onPaper = paletteBytes(content.colours);
-const onDark = { ...onPaper, ...paletteBytes(content.dark) };
-const dark = matchMedia("screen and (prefers-color-scheme: dark)");
+const N_SHADES = 256; // of each palette on paper, and behind them as many on a dark ground
+const palettes = new Map(Object.entries(content.colours).map(([name, base64]) => [name, bytesOf(base64)]));
 
 // On paper, which a print is on whatever the screen is, colours are others than on a dark ground.
-export const groundOf = () => (dark.matches ? "dark" : "paper");
-const paletteOf = (scale) => (dark.matches ? onDark : onPaper)[scale.colours];
+export const groundOf = () => (onDark.matches ? "dark" : "paper");
 
 // Where a value lies on the scale, 0 to 1; what lies outside is at its end.
 export function placeOf(value, scale) {
@@ -114,8 +110,8 @@ export function legend(scale, isHatched = false) {
 }
 
 function colourAt(place, scale) {
-  const shade = 3 * Math.round(255 * place);
-  return paletteOf(scale).subarray(shade, shade + 3);
+  const shade = 3 * (Math.round((N_SHADES - 1) * place) + (onDark.matches ? N_SHADES : 0));
+  return palettes.get(scale.colours).subarray(shade, shade + 3);
 }
 
 export const paintOf = (scale) => (place) => `rgb(${colourAt(place, scale).join(" ")})`;

@@ -153,20 +153,17 @@ def _describe_graph(graph: Graph, report: Report) -> Mapping[str, object]:
 
 
 def _colours(look: FigureStyle, used: Collection[str]) -> Mapping[str, Mapping[str, str]]:
-    """Return the colours of the scales that are used, on paper and, where they are others, on a dark ground."""
+    """Return the colours of the scales that are used: of each those on paper, then those on a dark ground."""
     from attnviz.renderers.figure.style import AUTO, DARK, PAPER, SEQUENTIAL, colour_map  # matplotlib comes with it
 
     chosen = {} if look.cmap == AUTO else {"lift": look.cmap, "sequential": look.cmap}
     on_paper = {"lift": PAPER.lift, "sequential": SEQUENTIAL, "diverging": PAPER.diverging} | chosen
-    on_dark = {"lift": DARK.lift, "diverging": DARK.diverging}
+    on_dark = on_paper | {"lift": DARK.lift, "diverging": DARK.diverging} | chosen
+    steps = np.arange(N_COLOURS) / (N_COLOURS - 1)
 
-    def sample(names: Mapping[str, str]) -> Mapping[str, str]:
-        steps = np.arange(N_COLOURS) / (N_COLOURS - 1)
-        return {
-            name: b64encode(colour_map(of)(steps, bytes=True)[:, :3].tobytes()).decode()
-            for name, of in names.items()
-            if name in used
-        }
+    def sample(name: str) -> bytes:
+        shades: np.ndarray = colour_map(name)(steps, bytes=True)[:, :3]
+        return shades.tobytes()
 
-    dark = {name: of for name, of in on_dark.items() if name not in chosen}
-    return {"colours": sample(on_paper), "dark": sample(dark)}
+    both = {name: sample(on_paper[name]) + sample(on_dark[name]) for name in on_paper if name in used}
+    return {"colours": {name: b64encode(shades).decode() for name, shades in both.items()}}

@@ -58,7 +58,12 @@ export function chooser(label, options, chosen, onchange) {
   return element("label", { class: "chooser" }, element("span", {}, label), select);
 }
 
-export const colourOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+// Of the two that a colour of the style has, which are on paper and on a dark ground: a canvas knows no light-dark().
+export const onDark = matchMedia("screen and (prefers-color-scheme: dark)");
+export function colourOf(name) {
+  const [ofPaper, ofDark] = getComputedStyle(document.documentElement).getPropertyValue(name).match(/#\w+/g);
+  return onDark.matches ? ofDark : ofPaper;
+}
 
 // Once for each frame, however often it is planned in it.
 export function nextFrame(planner, act) {

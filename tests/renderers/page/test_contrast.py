@@ -45,7 +45,8 @@ const ratio = (top, layers) => {
   const [low, high] = [luminance([top, ...layers]), luminance(layers)].sort((a, b) => a - b);
   return (high + 0.05) / (low + 0.05);
 };
-const named = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
+const probe = document.body.appendChild(document.createElement("i"));
+const named = (name) => Object.assign(probe, { style: `color: var(${name})` }) && getComputedStyle(probe).color;
 const isSeen = (element) =>
   element.checkVisibility({ visibilityProperty: true }) && element.getClientRects().length > 0;
 const described = (element) => `${element.tagName} ${element.className?.baseVal ?? element.className}`;
