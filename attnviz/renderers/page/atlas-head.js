@@ -23,9 +23,9 @@ export function headCard(place, buttons) {
   return element(
     "article",
     { class: "card", "aria-labelledby": `head-${place}` },
-    element("header", {}, title, ...buttons),
+    element("header", { class: "tools" }, title, ...buttons),
     names.length
-      ? element("ul", { class: "names" }, ...names)
+      ? element("ul", { class: "tools names" }, ...names)
       : element("p", { class: "hint" }, unnamed("no single pattern")),
     ...(head.words.length ? [wordsOf(head)] : []),
     ...momentsOf(
@@ -50,7 +50,7 @@ function wordsOf({ words }) {
     "section",
     {},
     element("h3", {}, "Words attended to", about),
-    element("ul", { class: "said" }, ...each),
+    element("ul", { class: "tools" }, ...each),
   );
 }
 

@@ -48,7 +48,7 @@ class AtlasPage {
     this.search.addEventListener("input", () => look(this.search.value));
     const label = element("label", { class: "chooser" }, element("span", {}, "Find"), this.search);
     byId("choosers").append(...this.choosers, label);
-    this.patterns = element("div", { class: "chips", role: "group", "aria-label": "what heads are called" });
+    this.patterns = element("div", { class: "tools", role: "group", "aria-label": "what heads are called" });
     this.patterns.append(...chipsOfPatterns());
     this.said = element("p", { class: "hint" });
     this.key = element("div");
@@ -122,7 +122,7 @@ function chipsOfPatterns() {
   const chips = Object.entries(atlas.letters).map(([pattern, letter]) => {
     const n = atlas.heads.filter(({ names }) => names.some(([name]) => name === pattern)).length;
     const onclick = () => look(state.find === pattern ? "" : pattern);
-    const attributes = { type: "button", class: "chip", "data-pattern": pattern, onclick };
+    const attributes = { type: "button", class: "button chip", "data-pattern": pattern, onclick };
     const chip = element("button", attributes, element("b", {}, letter), ` ${pattern} · ${n}`);
     chip.style.setProperty("--line", colourOfPattern(pattern));
     return chip;

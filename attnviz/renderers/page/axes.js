@@ -47,7 +47,7 @@ export function keyOf(looks) {
       sample.style.borderTop = `3px ${dashes === DASHES[0] ? "solid" : "dashed"} ${colour}`;
       return element("li", {}, sample, name);
     });
-  return items.length ? element("ul", { class: "groups" }, ...items) : "";
+  return items.length ? element("ul", { class: "tools groups" }, ...items) : "";
 }
 
 // The names of axes around what is drawn on them, which break into lines as they like.

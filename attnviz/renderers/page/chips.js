@@ -6,7 +6,7 @@ const MOST_FOUND = 24; // heads listed by a search
 // Of each head its name, why it is found, whether it is chosen, and what chooses it.
 export function chipsOfHeads(found) {
   const chips = found.slice(0, MOST_FOUND).map(({ name, why, isChosen, choose }) => {
-    const attributes = { type: "button", class: "chip", "aria-pressed": isChosen, onclick: choose };
+    const attributes = { type: "button", class: "button chip", "aria-pressed": isChosen, onclick: choose };
     return element("button", attributes, element("b", {}, name), why ? ` ${why}` : "");
   });
   return found.length > MOST_FOUND ? [...chips, write("ui.and_more", { n: found.length - MOST_FOUND })] : chips;

@@ -50,7 +50,12 @@ function shownRow(row) {
     gap.style.flexGrow = lanes[at + 1] - lanes[at];
     made.append(gap);
     if (node === null) return made;
-    const look = { type: "button", class: "node takes-part", id: `node-${node}`, onclick: () => chooseNode(node) };
+    const look = {
+      type: "button",
+      class: "button node takes-part",
+      id: `node-${node}`,
+      onclick: () => chooseNode(node),
+    };
     made.append(element("button", look, ...nameOf(graph.nodes[node])));
   }
 }

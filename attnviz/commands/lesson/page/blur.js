@@ -12,7 +12,7 @@ export function blurSection(place) {
   const divided = element("span", {});
   const presets = element(
     "div",
-    { class: "switches" },
+    { class: "tools" },
     button(write("blur.none"), () => change({ temperature: 1 / Math.sqrt(chosenHead().size) })),
     button(write("blur.own"), () => change({ temperature: 1 })),
     button(write("blur.wide"), () => change({ temperature: 8 })),

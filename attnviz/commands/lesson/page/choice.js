@@ -82,7 +82,7 @@ choice.key = findLargest(attendChosen().weights);
 
 // Selects that follow what is chosen elsewhere, too. One that has nothing to choose from is hidden.
 export function choosers(...names) {
-  const place = element("div", { class: "choosers" });
+  const place = element("div", { class: "tools" });
   onChange([...WHICH_ROW, "key"], () => {
     const focused = place.contains(document.activeElement) ? document.activeElement.dataset.choice : undefined;
     const made = names.map((name) => {

@@ -23,8 +23,8 @@ export function offSection(place) {
     return;
   }
   const { labels, nLabels } = model.answers;
-  const layers = element("div", { class: "choosers" });
-  const switches = element("div", { class: "switches", role: "group" });
+  const layers = element("div", { class: "tools" });
+  const switches = element("div", { class: "tools", role: "group" });
   const said = element("div", { "aria-live": "polite" });
   place.append(paragraph("off.lead"), layers, switches, said, paragraph("off.caveat"));
   if (nLabels > labels.length) place.append(paragraph("off.shown", { shown: labels.length, all: nLabels }));

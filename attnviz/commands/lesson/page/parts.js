@@ -51,9 +51,14 @@ export const largestOf = (vectors) => Math.max(...vectors.flat(2).map(Math.abs))
 
 // A table that may be wider than the screen, and can be moved by the keyboard then. The first cell of a row names it.
 export function table(caption, heads, rows) {
-  const columns = heads.map((head) => element("th", { scope: "col" }, head));
+  const columns = heads.map((head, at) => element("th", { scope: "col", class: at ? "number" : null }, head));
   const lines = rows.map(([name, ...cells]) =>
-    element("tr", {}, element("th", { scope: "row" }, name), ...cells.map((cell) => element("td", {}, cell))),
+    element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, name),
+      ...cells.map((cell) => element("td", { class: "number" }, cell)),
+    ),
   );
   return element(
     "div",
@@ -77,7 +82,7 @@ export function switchHeads(place, many, off, toggle, isKnown = () => true) {
   const made = [...Array(many).keys()].map((head) => {
     const isOn = !((off >> head) & 1);
     const next = off ^ (1 << head);
-    const state = { class: "switch-head", "aria-pressed": isOn, disabled: !isKnown(next) };
+    const state = { class: "button switch-head", "aria-pressed": isOn, disabled: !isKnown(next) };
     return button(String(head), () => toggle(next), { ...state, "aria-label": write("heads.head", { head }) });
   });
   place.replaceChildren(...made);

@@ -39,9 +39,9 @@ const NEAR = [
 ];
 
 export function pictureSection(place) {
-  const steps = element("div", { class: "steps", role: "group", "aria-label": write("see.steps") });
+  const steps = element("div", { class: "tools", role: "group", "aria-label": write("see.steps") });
   const items = [...Array(N_STEPS).keys()].map((step) =>
-    button(write(`see.s${step}`), () => change({ step }), { class: "step" }),
+    button(write(`see.s${step}`), () => change({ step }), { class: "button step" }),
   );
   steps.append(
     ...items,
@@ -69,7 +69,7 @@ export function pictureSection(place) {
     svg,
     written,
     choosers("model", "layer", "head", "query", "key"),
-    element("label", { class: "switch" }, causal, write("see.causal")),
+    element("label", { class: "chooser" }, causal, write("see.causal")),
     own,
     checked,
   );

@@ -43,7 +43,7 @@ function fillTrial(place) {
   const chosen = { sequence: Math.max(0, first), off: 0 };
   const tokens = element("p", { class: "sequence" });
   const label = write("when.heads_of", { model: many.name });
-  const switches = element("div", { class: "switches", role: "group", "aria-label": label });
+  const switches = element("div", { class: "tools", role: "group", "aria-label": label });
   const answers = element("div", { "aria-live": "polite" });
   const wrong = (value) =>
     element("span", { class: "wrong" }, element("s", {}, value), " ", element("small", {}, write("when.wrong")));
@@ -66,7 +66,7 @@ function fillTrial(place) {
     paragraph("when.try", { one: one.name, many: many.name }),
     element(
       "div",
-      { class: "choosers" },
+      { class: "tools" },
       chooser(write("when.sequence"), options, chosen.sequence, (sequence) => show({ sequence })),
     ),
     tokens,
