@@ -50,6 +50,7 @@ class ModelReference(ABC):
     name: str  # as titles and records will call the model
     n_layers: int | None = None  # None where only its files know
     n_heads: int | None = None  # likewise
+    known_heads: str = ""  # which of its heads do what over many texts, where that was measured and has no card
     trained_relatives: str = ""  # what to choose instead of random weights, where others of its name are trained
 
     learns_from_texts: ClassVar[bool] = False  # whether its vocabulary is made of the texts that it is opened with

@@ -16,7 +16,7 @@ from attnviz.measures.words import check_segmenter
 from attnviz.models.sizes import BASE, ONE_TOKEN
 from attnviz.options import find_changed
 from attnviz.records import AttentionMaps
-from attnviz.report import LazyRows, RenderedFrom, Row, TextAnswer
+from attnviz.report import LazyRows, Note, RenderedFrom, Row, TextAnswer
 from attnviz.running import Progress, Result
 from attnviz.running.pictures import Pictures
 from attnviz.specs import FigureOptions, PrintOptions
@@ -58,6 +58,7 @@ class Drawing:
     lists_weights: bool = False  # as rows of the result, in place of measures
     # From a record, layers and heads to the answer to its text.
     ask: Callable[[AttentionMaps, Sequence[tuple[int, int]]], TextAnswer | None] | None = None
+    known_heads: str = ""  # see `ModelReference`
 
     @classmethod
     def from_options(cls, spec: FigureOptions, printing: PrintOptions = PrintOptions()) -> Drawing:  # noqa: B008 - frozen
@@ -101,6 +102,12 @@ class Drawing:
         report = heatmap_report(maps, found, self.spec, layers, heads)
         if with_record or is_file(folder / store.RECORD):
             report = replace(report, render=self._describe_command())
+        if self.known_heads:
+            report = replace(
+                report,
+                hint=" · ".join(filter(None, (report.hint, self.known_heads))),
+                blocks=(*report.blocks, Note(self.known_heads, leads=True)),
+            )
         if self.ask is not None and report.screen:
             yield Progress(0, 1, "answers", label="the answer without each word, and without each head")
             answer = self.ask(maps, report.screen)

@@ -207,7 +207,8 @@ def _find_strongest_pair(maps: AttentionMaps, layer: int, head: int, part: Token
     places = np.flatnonzero(real)
     choosing = drawn[places] & (count_attendable(maps, layer) > 1)
     chosen = choosing if choosing.any() else drawn[places]
-    told = np.array([key for key in part.keys if key not in find_unremarkable_keys(maps, layer, head)])
+    unremarkable = find_unremarkable_keys(maps, layer, head)
+    told = np.array([key for key in part.keys if key not in unremarkable])
     told = told if len(told) else np.array(part.keys)
     ordinary = chosen & ~maps.queries.markers[places]
     chosen = ordinary if ordinary.any() else chosen

@@ -161,6 +161,14 @@ def test_on_the_command_line_a_line_says_that_it_is_converted(tiny: PackagedMode
     assert f"weights tiny 0.1, sha256 {tiny.sha256[:8]}…" in document(first)["texts"][0]["status"]
 
 
+def test_the_first_screen_names_heads_over_many_texts_unless_some_are_taken_out(
+    tiny: PackagedModel, attnviz: RunHere
+) -> None:
+    command = ("heatmap", "--model", "smollm2", TEXT)
+    assert "induction 18.6 88 %, 17.3 76 %" in " ".join(worked(attnviz(*command)).stdout.split())
+    assert "induction" not in worked(attnviz(*command, "--without", "0.0")).stdout
+
+
 def test_what_it_cannot_do_and_what_cannot_be_chosen_is_refused_before_it_is_converted(tiny: PackagedModel) -> None:
     reference = find_model(TINY)
     assert (str(reference), reference.name) == ("smollm2", "SmolLM2-135M-Instruct")
@@ -245,6 +253,7 @@ def test_the_real_decoder_knows_who_gets_the_drink_and_has_the_heads_that_it_is_
     assert float(probabilities[mary]) == pytest.approx(0.923, abs=0.002)
     drawn = np.random.default_rng(0).choice(model.ordinary_ids, 50).tolist()
     scores = score_repeats(model.attention_of_ids([*drawn, *drawn]))
+    assert float(scores["induction"][18, 6]) == pytest.approx(0.88, abs=0.03)  # as `known_heads` has it
     best = {name: divmod(int(np.asarray(values).argmax()), 9) for name, values in scores.items()}
     assert best["induction"] == (18, 6)
     assert best["previous token"] == (16, 0)

