@@ -26,14 +26,14 @@ WITH_ROOMS = {"commands", "models", "renderers"}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
-    "tests/commands": 7110,
+    "tests/commands": 7112,
     "tests/models": 5192,
     "tests/renderers": 4853,
     "attnviz/renderers/page": 4121,
     "tests": 3324,
     "attnviz/renderers/figure": 2718,
     "attnviz/models": 2255,
-    "tests/attacks": 1789,
+    "tests/attacks": 1791,
     "attnviz/commands/survey": 1816,
     "attnviz/views": 1990,
     "attnviz/commands/lesson": 1350,
@@ -47,7 +47,7 @@ MAX_CODE_LINES = {
     "attnviz/records": 1327,
     "attnviz/models/huggingface": 1578,
     "attnviz/commands/explain": 774,
-    "tests/text": 1273,
+    "tests/text": 1269,
     "attnviz": 1495,
     "attnviz/models/recording": 841,
     "attnviz/commands/compare": 975,

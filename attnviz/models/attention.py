@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from functools import partial
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -179,6 +177,8 @@ class PositionBias(nn.Module):
 class DotAttention(nn.Module):
     """One head without projections: queries, keys and values are the states themselves, and so is their mean."""
 
+    n_heads = 1
+
     def forward(
         self,
         queries: Float[Tensor, "*batch query d_model"],
@@ -217,7 +217,7 @@ class MultiHeadAttention(nn.Module):
         need_weights: bool = True,
     ) -> AttentionOutput:
         """Attend from queries to memory with every head. `attendable` is True where attention is allowed."""
-        query, key, value = map(self._split, (self.query(queries), self.key(memory), self.value(memory)))
+        query, key, value = self.project(queries, memory)
         every_head = None if attendable is None else attendable.unsqueeze(-3)
         bias = None if self.position is None else self.position(query.shape[-2], key.shape[-2])
         if not need_weights:
@@ -226,6 +226,18 @@ class MultiHeadAttention(nn.Module):
             )
         weights = attention_weights(query, key, every_head, bias)
         return AttentionOutput(self.output(self._concatenate(weights @ value)), weights)
+
+    def project(
+        self, queries: Float[Tensor, "*batch query d_model"], memory: Float[Tensor, "*batch key d_model"]
+    ) -> tuple[Float[Tensor, "*batch head _ d_head"], ...]:
+        """Return q, k and v of each head."""
+        return tuple(map(self._split, (self.query(queries), self.key(memory), self.value(memory))))
+
+    def value_norms(self, memory: Float[Tensor, "key d_model"]) -> Norms:
+        """Return how long what each value of a text moves is: see `value_norms`."""
+        return value_norms(
+            self._split(self.value(memory)), self.output.weight.reshape(len(self.output.weight), self.n_heads, -1)
+        )
 
     def _split(self, states: Float[Tensor, "*batch token d_model"]) -> Float[Tensor, "*batch head token d_head"]:
         return states.reshape(*states.shape[:-1], self.n_heads, self.d_head).transpose(-3, -2)
@@ -243,21 +255,3 @@ def value_norms(value: Float[Tensor, "head key d_value"], projection: Float[Tens
         by_head = projection.permute(1, 2, 0)  # [head, d_value, d_model]
         found = [torch.linalg.vector_norm(keys @ by_head, dim=-1) for keys in torch.split(value, KEYS_AT_ONCE, dim=1)]
         return np.asarray(torch.cat(found, dim=1).float().cpu().numpy())
-
-
-@contextmanager
-def own_norms(attentions: Sequence[nn.Module], n_heads: int) -> Iterator[list[Norms]]:
-    """Collect the norms of built-in modules while they work; none of such as have no values of their own."""
-    found: list[Norms] = []
-
-    def note(projection: Tensor, _: nn.Module, __: object, states: Tensor) -> None:
-        heads = states.reshape(-1, *projection.shape[1:]).transpose(0, 1)
-        found.append(value_norms(heads, projection))
-
-    with ExitStack() as stack:
-        for attention in attentions:
-            value, output = (getattr(attention, name, None) for name in ("value", "output"))
-            if isinstance(value, nn.Linear) and isinstance(output, nn.Linear):
-                projection = output.weight.reshape(len(output.weight), n_heads, -1)
-                stack.enter_context(value.register_forward_hook(partial(note, projection)))
-        yield found

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from attnviz.models.checkpoint import Checkpoint
-from attnviz.models.encoder_model import EncoderModel, encoder_parts, size_of
+from attnviz.models.encoder_model import EncoderModel, size_of
 from attnviz.models.protocols import LabelledText
 from attnviz.models.without import average_heads
 from attnviz.records.answers import AnswerInfo
@@ -32,6 +32,11 @@ class ClassifierModel(EncoderModel):
 
     saved: Checkpoint
     folder: Path
+
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers the model has learned, with what makes a label of the encoded text."""
+        return size_of(self.saved.classifier)
 
     @property
     def answers(self) -> AnswerInfo:
@@ -121,11 +126,11 @@ def checkpoint_model(
         "name": name,
         "revision": saved.revision,
         "trained": saved.trained,
-        "n_parameters": size_of(classifier),
         "tokenizer": saved.tokenizer,
         "spec": spec,
         "settings": (*asdict(config).items(), ("made_for_tokens", saved.max_tokens)),
         "made_for_tokens": saved.max_tokens,
-        **encoder_parts(classifier.encoder, device),
+        "encoder": classifier.encoder,
+        "device": device,
     }
     return ClassifierModel(**parts, saved=saved, folder=folder) if saved.trained else EncoderModel(**parts)

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from attnviz.models.attention import MultiHeadAttention
+from attnviz.models.attention import DotAttention, MultiHeadAttention, Norms
 from attnviz.records.factors import CAUSAL, EVERYWHERE, Factors
 from attnviz.specs import NormKind
 
@@ -108,25 +108,8 @@ class Encoder(nn.Module):
         """Return the encoded text. Unless weights are needed, by who watches the pass, it is several times faster."""
         states = self.dropout(self.embedding(ids))
         for block in self.blocks:
-            states, _ = block(states, attendable, need_weights=need_weights)
+            states = block(states, attendable, need_weights=need_weights)
         return torch.as_tensor(self.norm(states))
-
-    def attention(
-        self, ids: Int[Tensor, "*batch token"], attendable: Bool[Tensor, "*#batch #token token"] | None = None
-    ) -> Iterator[Float[Tensor, "*batch head token token"]]:
-        """Yield the weights of each layer in turn, so that only one layer's maps are held at a time.
-
-        What comes after the last of them is left out.
-        """
-        states = self.dropout(self.embedding(ids))
-        last = len(self.blocks) - 1
-        for layer, block in enumerate(self.blocks):
-            assert isinstance(block, EncoderBlock)
-            states, weights = block.attend(states, attendable)
-            assert weights is not None
-            yield weights
-            if layer < last:
-                states = block.add_feed_forward(states)
 
 
 class EncoderBlock(nn.Module):
@@ -149,27 +132,33 @@ class EncoderBlock(nn.Module):
         attendable: Bool[Tensor, "*#batch #token token"] | None = None,
         *,
         need_weights: bool = True,
-    ) -> tuple[Float[Tensor, "*batch token d_model"], Float[Tensor, "*batch head token token"] | None]:
-        """Return the block's output and, when needed, its attention weights."""
-        states, weights = self.attend(states, attendable, need_weights=need_weights)
-        return self.add_feed_forward(states), weights
-
-    def attend(
-        self,
-        states: Float[Tensor, "*batch token d_model"],
-        attendable: Bool[Tensor, "*#batch #token token"] | None = None,
-        *,
-        need_weights: bool = True,
-    ) -> tuple[Float[Tensor, "*batch token d_model"], Float[Tensor, "*batch head token token"] | None]:
-        """Return the first half of the block: attention, and its weights when needed."""
+    ) -> Float[Tensor, "*batch token d_model"]:
+        """Return the block's output. Its attention makes weights only where they are needed."""
         source = self.attention_residual.before(states)
-        attended, weights = self.attention(source, source, attendable, need_weights=need_weights)
-        return self.attention_residual.after(states, attended), weights
+        attended = self.attention(source, source, attendable, need_weights=need_weights).output
+        return self.add_feed_forward(self.attention_residual.after(states, attended))
 
     def add_feed_forward(self, states: Float[Tensor, "*batch token d_model"]) -> Float[Tensor, "*batch token d_model"]:
         """Return the second half: the feed-forward layer."""
         thought = self.feed_forward(self.feed_forward_residual.before(states))
         return self.feed_forward_residual.after(states, thought)
+
+
+class DotEncoder(nn.Module):
+    """Attention without projections over standard normal word embeddings, as torch makes them: one head, one layer."""
+
+    def __init__(self, n_words: int, d_model: int) -> None:
+        super().__init__()
+        self.config = EncoderConfig(n_words, d_model, n_heads=1)
+        self.words = nn.Embedding(n_words, d_model)
+        self.attention = DotAttention()
+
+    def forward(
+        self, ids: Int[Tensor, " token"], attendable: Bool[Tensor, "#token token"], *, need_weights: bool = True
+    ) -> Float[Tensor, "token d_model"]:
+        """Return for each token the mean of the words that it attends to. There are always weights."""
+        embedded = self.words(ids)
+        return torch.as_tensor(self.attention(embedded, embedded, attendable).output)
 
 
 class Residual(nn.Module):
@@ -195,8 +184,11 @@ class Residual(nn.Module):
         return torch.as_tensor(total if self.pre else self.norm(total))
 
 
-def encoder_factors(encoder: Encoder, ids: Int[Tensor, " token"], last: int, *, causal: bool) -> Iterator[Factors]:
-    """Yield the factors of one text on the CPU, layer by layer up to the last one wanted, which is not yet summed.
+def encoder_factors(
+    encoder: Encoder, ids: Int[Tensor, " token"], last: int, *, causal: bool
+) -> Iterator[tuple[Factors, Norms]]:
+    """Yield the factors of one text on the CPU, layer by layer up to the last one wanted, which is not yet summed; and
+    how long what its values move is.
 
     No more is held than the states of its tokens.
     """
@@ -205,10 +197,7 @@ def encoder_factors(encoder: Encoder, ids: Int[Tensor, " token"], last: int, *, 
         assert isinstance(block, EncoderBlock)
         attention, before = block.attention, block.attention_residual.before(states)
         assert isinstance(attention, MultiHeadAttention)
-        query, key, value = (  # the value also where it is not wanted, as `own_norms` looks at it
-            projected(before).unflatten(-1, (attention.n_heads, -1)).transpose(0, 1)
-            for projected in (attention.query, attention.key, attention.value)
-        )
+        query, key, value = attention.project(before, before)
         factors = Factors(
             query=query.contiguous().numpy(),
             key=key.contiguous().numpy(),
@@ -218,10 +207,10 @@ def encoder_factors(encoder: Encoder, ids: Int[Tensor, " token"], last: int, *, 
             window=CAUSAL if causal else EVERYWHERE,
         )
         if layer == last:  # no kernel is called: nobody wants the output
-            yield factors
+            yield factors, attention.value_norms(before)
             return
         heads, log_sum_exp = _attend_with_sums(attention, query, key, value, causal=causal)
-        yield replace(factors, log_sum_exp=log_sum_exp.contiguous().numpy())
+        yield replace(factors, log_sum_exp=log_sum_exp.contiguous().numpy()), attention.value_norms(before)
         attended = attention.output(heads.transpose(0, 1).flatten(-2))
         states = block.add_feed_forward(block.attention_residual.after(states, attended))
 

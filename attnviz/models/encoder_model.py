@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, suppress
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool
 from torch import Tensor, nn
 
 from attnviz.bounded import check_room
 from attnviz.errors import ExecutionError, InvalidOption
-from attnviz.models.attention import AttentionOutput, Norms, causal, not_padding, own_norms
+from attnviz.models.attention import AttentionOutput, DotAttention, MultiHeadAttention, Norms, causal, not_padding
 from attnviz.models.device import enough_memory, seeded, versions
-from attnviz.models.encoder import Encoder, EncoderBlock
+from attnviz.models.encoder import DotEncoder, Encoder
 from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.models.sizes import Work, check_memory
 from attnviz.models.tokenizer import Encoding, TextTokenizer
@@ -30,30 +31,56 @@ if TYPE_CHECKING:
     from attnviz.records.attention_trace import VerifiedTrace
     from attnviz.records.factored import FactoredMaps
 
-# From ids and what may be attended to, the weights of each layer in turn.
-Forward = Callable[[Int[Tensor, " token"], Bool[Tensor, "#token token"]], Iterable[Float[Tensor, "head token token"]]]
+Look = Callable[[int, Tensor, AttentionOutput], None]  # at a layer, what its attention gets, and what it gives
+
+
+class PassEnded(BaseException):
+    """All that was to be seen of a pass. No error: what comes after it is not worked out."""
 
 
 @dataclass(frozen=True, eq=False)
 class EncoderModel:
-    """A tokenizer and a forward pass, with all that their records have to say about them."""
+    """A tokenizer and an encoder, with all that their records have to say about them."""
 
     name: str
     revision: str
     trained: bool
-    n_layers: int
-    n_heads: int
-    d_model: int
-    n_parameters: int
-    n_attention_parameters: int  # of them in the projections of attention
     tokenizer: TextTokenizer
-    forward: Forward
-    attentions: tuple[nn.Module, ...]  # that `forward` calls, one per layer, each giving `AttentionOutput`
+    encoder: Encoder | DotEncoder
     device: torch.device
     spec: ModelOptions
     settings: tuple[tuple[str, Setting], ...]
     made_for_tokens: int | None = None
-    encoder: Encoder | None = None  # that `forward` is of, where its factors are known
+
+    @cached_property
+    def attentions(self) -> tuple[MultiHeadAttention | DotAttention, ...]:
+        """The modules that attend, one per layer."""
+        return tuple(each for each in self.encoder.modules() if isinstance(each, MultiHeadAttention | DotAttention))
+
+    @property
+    def n_layers(self) -> int:
+        """How many layers."""
+        return self.encoder.config.n_layers
+
+    @property
+    def n_heads(self) -> int:
+        """How many heads a layer has."""
+        return self.encoder.config.n_heads
+
+    @property
+    def d_model(self) -> int:
+        """Width of the states."""
+        return self.encoder.config.d_model
+
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers the model has learned."""
+        return size_of(self.encoder)
+
+    @property
+    def n_attention_parameters(self) -> int:
+        """Of them in the projections of attention."""
+        return sum(map(size_of, self.attentions))
 
     def encode(self, text: str, choice: LayersAndHeads = EVERY) -> Encoding:
         """Return the tokens that will attend.
@@ -83,7 +110,7 @@ class EncoderModel:
 
         Raises as `encode` does, InvalidSelection for a layer or head that there is not.
         """
-        return self._record(self.encode(text, choice), text, text_name, choice, self.attentions)
+        return self._record(self.encode(text, choice), text, text_name, choice)
 
     @property
     def ordinary_ids(self) -> tuple[int, ...]:
@@ -99,7 +126,7 @@ class EncoderModel:
         """Attend over tokens that are no text's. Raises TooLarge before anything large is allocated."""
         encoding = self.tokenizer.encode_ids(ids)
         self._check_room(len(encoding.ids), EVERY)
-        return self._record(encoding, " ".join(encoding.tokens.pieces), text_name, EVERY, self.attentions)
+        return self._record(encoding, " ".join(encoding.tokens.pieces), text_name, EVERY)
 
     def remove_heads(self, texts: Iterable[str]) -> None:
         """Leave heads out for good, as its options say. Raises InvalidSelection, InvalidModel: see `remove_heads`."""
@@ -107,20 +134,35 @@ class EncoderModel:
 
     def list_projections(self) -> list[OutputWeights]:
         """List the linear layers that read the heads of each layer, as far as there are some."""
-        outputs = (getattr(attention, "output", None) for attention in self.attentions)
-        return [OutputWeights(output, self.n_heads) for output in outputs if isinstance(output, nn.Linear)]
+        projected = (each for each in self.attentions if isinstance(each, MultiHeadAttention))
+        return [OutputWeights(each.output, self.n_heads) for each in projected]
 
     def attention_to_measure(self, text: str, text_name: str = "text") -> AttentionMaps:
         """Attend without value norms, which no measure reads. Raises as it does."""
-        return self._record(self.encode(text), text, text_name, EVERY, norms_of=())
+        return self._record(self.encode(text), text, text_name, EVERY, with_norms=False)
 
     def _record(
-        self, encoding: Encoding, text: str, text_name: str, choice: LayersAndHeads, norms_of: Sequence[nn.Module]
+        self, encoding: Encoding, text: str, text_name: str, choice: LayersAndHeads, *, with_norms: bool = True
     ) -> AttentionMaps:
         layers, heads = self._choose(choice)
-        attendable = self.attendable(encoding)
-        with own_norms(norms_of, self.n_heads) as norms:
-            weights = self._weights(encoding.ids, attendable, layers, heads)
+        attendable, n_tokens, norms = self.attendable(encoding), len(encoding.ids), list[Norms]()
+        weights = np.empty((len(layers), len(heads), n_tokens, n_tokens), dtype=np.float32)
+
+        def keep(layer: int, given: Tensor, attended: AttentionOutput) -> None:
+            nonlocal weights
+            if layer not in layers:
+                return
+            assert attended.weights is not None
+            chosen = attended.weights if len(heads) == self.n_heads else attended.weights[list(heads)]
+            if len(layers) == 1:
+                weights = chosen.cpu().numpy()[None]  # not copied
+            else:
+                torch.from_numpy(weights[layers.index(layer)]).copy_(chosen)  # at once: each copy waits for the device
+            attention = self.attentions[layer]
+            if with_norms and isinstance(attention, MultiHeadAttention):
+                norms.append(attention.value_norms(given)[list(heads)])
+
+        self._watch(encoding, attendable, layers[-1], keep)
         return AttentionMaps(
             weights=weights,
             queries=encoding.tokens,
@@ -129,7 +171,7 @@ class EncoderModel:
             provenance=self.provenance(text, text_name, encoding.n_tokens, choice),
             layer_numbers=layers,
             head_numbers=heads,
-            value_norms=_choose_norms(norms, layers, heads),
+            value_norms=np.stack(norms) if norms else None,
         )
 
     def _choose(self, choice: LayersAndHeads) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -145,7 +187,7 @@ class EncoderModel:
         from attnviz.models.encoder import choose_heads, encoder_factors
         from attnviz.records.factored import FactoredMaps
 
-        if self.encoder is None:
+        if not isinstance(self.encoder, Encoder):
             raise InvalidOption(f"{self.name} has no q and k to record", hint="Leave out factored.")
         if self.device.type != "cpu":  # only the CPU's kernel gives the sums of the rows' exponentials
             on_cpu = self._with(deepcopy(self.encoder), torch.device("cpu"))
@@ -155,29 +197,29 @@ class EncoderModel:
         n_tokens = len(encoding.ids)
         work = Work(n_tokens, n_tokens, self.n_heads, self.n_layers, self.d_model, self.n_parameters)
         check_room(f"{n_tokens:,} tokens", work.fixed + work.per_token * n_tokens, self.spec.max_memory)
-        with enough_memory(), torch.inference_mode(), own_norms(self.attentions, self.n_heads) as norms:
+        with enough_memory(), torch.inference_mode():
             every = encoder_factors(self.encoder, torch.tensor(encoding.ids), layers[-1], causal=self.spec.causal)
-            factors = tuple(choose_heads(of, heads) for layer, of in enumerate(every) if layer in layers)
+            chosen = [(choose_heads(of, heads), norms) for layer, (of, norms) in enumerate(every) if layer in layers]
         return FactoredMaps(
             queries=encoding.tokens,
             keys=encoding.tokens,
             provenance=self.provenance(text, text_name, encoding.n_tokens, choice),
             layer_numbers=layers,
             head_numbers=heads,
-            factors=factors,
-            value_norms=_choose_norms(norms, layers, heads),
+            factors=tuple(factors for factors, _ in chosen),
+            value_norms=np.stack([norms[list(heads)] for _, norms in chosen]),
         )
 
     def with_first_weights(self, seed: int) -> EncoderModel:
         """Return the same encoder before training. Not for a model without attention parameters."""
-        assert self.encoder is not None
         with seeded(seed):
             encoder = Encoder(self.encoder.config)
         return self._with(encoder, self.device)
 
     def _with(self, encoder: Encoder, device: torch.device) -> EncoderModel:
-        parts = encoder_parts(encoder, device)
-        return EncoderModel(**{field.name: getattr(self, field.name) for field in fields(EncoderModel)} | parts)
+        """Return a model of another encoder, which answers nothing."""
+        others = {"encoder": encoder.eval().to(device), "device": device}
+        return EncoderModel(**{field.name: getattr(self, field.name) for field in fields(EncoderModel)} | others)
 
     def trace(self, text: str, text_name: str, layer: int, query: int) -> VerifiedTrace:
         """Trace one query's arithmetic in a layer. Raises ExecutionError where it gives not what the model gives."""
@@ -186,15 +228,8 @@ class EncoderModel:
 
         encoding, attention = self.encode(text), self.attentions[layer]
         attendable, seen = self.attendable(encoding), list[tuple[Tensor, AttentionOutput]]()
-
-        def look(_: nn.Module, given: tuple[Tensor, ...], attended: AttentionOutput) -> None:
-            seen.append((given[0], attended))
-
-        with attention.register_forward_hook(look), enough_memory(), torch.inference_mode():
-            run = self.forward(torch.tensor(encoding.ids, device=self.device), attendable.to(self.device))
-            for _ in islice(run, layer + 1):
-                pass
-        ((given, attended),) = seen
+        self._watch(encoding, attendable, layer, lambda _, *of_layer: seen.append(of_layer))
+        given, attended = seen[layer]
         states, of_query = given.cpu().double().numpy(), attendable[query].numpy()
         worked = work_through(attention, encoding.tokens, query, states, of_query, self.n_heads)
         assert attended.weights is not None
@@ -222,22 +257,20 @@ class EncoderModel:
             attendable = attendable & causal(n_tokens)
         return attendable.expand(n_tokens, n_tokens)
 
-    def _weights(
-        self, ids: tuple[int, ...], attendable: Tensor, layers: Sequence[int], heads: Sequence[int]
-    ) -> np.ndarray:
-        """Compute the weights of these layers and heads; layers behind the last of them are not run."""
-        with enough_memory(), torch.inference_mode():
-            every = self.forward(torch.tensor(ids, device=self.device), attendable.to(self.device))
-            if self.n_layers == 1 and len(heads) == self.n_heads:
-                (only,) = every
-                return np.asarray(only.cpu().numpy())[None]  # not copied
-            weights = np.empty((len(layers), len(heads), len(ids), len(ids)), dtype=np.float32)
-            for layer, of_layer in zip(range(layers[-1] + 1), every, strict=False):
-                if layer in layers:
-                    kept = torch.from_numpy(weights[layers.index(layer)])
-                    # At once: each copy waits for the device.
-                    kept.copy_(of_layer if len(heads) == self.n_heads else of_layer[list(heads)])
-        return weights
+    def _watch(self, encoding: Encoding, attendable: Bool[Tensor, "query key"], last: int, look: Look) -> None:
+        """Run a text through, and show each attention up to that of the `last` layer, behind which nothing is run."""
+
+        def show(layer: int, _: nn.Module, given: tuple[Tensor, ...], attended: AttentionOutput) -> None:
+            look(layer, given[0], attended)
+            if layer == last:
+                raise PassEnded
+
+        with ExitStack() as stack:
+            for layer, attention in enumerate(self.attentions):
+                stack.enter_context(attention.register_forward_hook(partial(show, layer)))
+            ids = torch.tensor(encoding.ids, device=self.device)
+            with suppress(PassEnded), enough_memory(), torch.inference_mode():
+                self.encoder(ids, attendable.to(self.device), need_weights=True)
 
     def provenance(self, text: str, text_name: str, n_tokens: int, choice: LayersAndHeads = EVERY) -> Provenance:
         """Return where a record of this text comes from; `n_tokens` counts the whole text, also what was cut off."""
@@ -268,27 +301,6 @@ class EncoderModel:
         )
 
 
-def _choose_norms(norms: Sequence[Norms], layers: Sequence[int], heads: Sequence[int]) -> np.ndarray | None:
-    """Choose the norms of some of the layers that were run; None of modules without values of their own."""
-    return np.stack([norms[layer][list(heads)] for layer in layers]) if len(norms) > layers[-1] else None
-
-
 def size_of(module: nn.Module) -> int:
     """Return how many parameters it has."""
     return sum(parameter.numel() for parameter in module.parameters())
-
-
-def encoder_parts(encoder: Encoder, device: torch.device) -> dict[str, Any]:
-    """Return what an EncoderModel has to know of its encoder."""
-    config = encoder.config
-    attentions = tuple(block.attention for block in encoder.blocks if isinstance(block, EncoderBlock))
-    return {
-        "n_layers": config.n_layers,
-        "n_heads": config.n_heads,
-        "d_model": config.d_model,
-        "n_attention_parameters": sum(map(size_of, attentions)),
-        "forward": encoder.eval().to(device).attention,
-        "attentions": attentions,
-        "device": device,
-        "encoder": encoder,
-    }

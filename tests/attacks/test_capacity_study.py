@@ -11,6 +11,8 @@ import torch
 from safetensors.torch import load_file
 
 from attnviz.models.checkpoint import load_checkpoint
+from attnviz.specs import ModelOptions
+from tests.made import load_encoder
 from tests.study import STUDIES, study
 
 
@@ -33,12 +35,12 @@ def test_models_attend_and_answer_as_the_trained_networks(heads: int, made: Path
     weights = {name: weight.unsqueeze(0) for name, weight in first.items()}
     logits, attended = capacity.forward(kind, weights, roles, values)
     saved = load_checkpoint(made / f"recall-{heads}")
+    model = load_encoder(ModelOptions(model=str(made / f"recall-{heads}")), [])
     for sequence in range(5):
         pairs = zip(roles[0, sequence].tolist(), values[0, sequence].tolist(), strict=True)
         text = " ".join(f"{' abcdefgh'[role].strip()}{value}" for role, value in pairs)
         ids = torch.tensor([saved.tokenizer.encode(text).ids])
         with torch.inference_mode():
-            (maps,) = saved.classifier.encoder.attention(ids)
             answers = saved.classifier(ids, torch.ones_like(ids, dtype=torch.bool))
-        torch.testing.assert_close(maps[0, :, 0, 1:], attended[0, sequence])
+        torch.testing.assert_close(torch.from_numpy(model.attention(text).weights[0, :, 0, 1:]), attended[0, sequence])
         torch.testing.assert_close(answers.view(8, 16), logits[0, sequence])

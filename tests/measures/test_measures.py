@@ -193,7 +193,7 @@ def test_norms_of_a_shipped_model_are_lengths_behind_its_projection() -> None:
                 span = slice(head * attention.d_head, (head + 1) * attention.d_head)
                 moved = (attention.value(states)[:, span] @ attention.output.weight[:, span].T).numpy()
                 np.testing.assert_allclose(maps.value_norms[layer, head], np.linalg.norm(moved, axis=-1), rtol=1e-4)
-            before, _ = block(before)
+            before = block(before)
 
 
 @pytest.mark.parametrize("name", ["multi:8", "single", "stories"])

@@ -70,20 +70,6 @@ def test_encoder_is_torchs_encoder(n_heads: int, norm: NormKind, attendable: Ten
         torch.testing.assert_close(encoder(ids, attendable), encoder.norm(expected), atol=1e-5, rtol=1e-5)
 
 
-def test_recording_leaves_out_what_comes_after_the_last_weights() -> None:
-    encoder = Encoder(EncoderConfig(n_words=20, d_model=16, n_heads=4, n_layers=2, d_feed_forward=24)).eval()
-    thought: list[nn.Module] = []
-    for block in encoder.blocks:
-        block.get_submodule("feed_forward").register_forward_hook(lambda module, *_: thought.append(module))
-    ids = torch.randint(20, (5,))
-    with torch.no_grad():
-        assert len(list(encoder.attention(ids))) == 2
-        first, last = (block.get_submodule("feed_forward") for block in encoder.blocks)
-        assert thought == [first]
-        encoder(ids)
-    assert thought == [first, first, last]
-
-
 def embedding(d_model: int = 6) -> TextEmbedding:
     """Not in training."""
     torch.manual_seed(0)

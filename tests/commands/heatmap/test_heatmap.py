@@ -188,12 +188,14 @@ def test_what_is_chosen_is_as_it_is_in_the_whole(
 
 def test_layers_behind_the_last_that_is_chosen_are_not_run() -> None:
     model = load_encoder(ModelOptions(heads=8, layers=3), (LONGER,))
-    run: list[int] = []
-    for layer, attention in enumerate(model.attentions):
-        attention.get_submodule("query").register_forward_hook(lambda *_, layer=layer: run.append(layer))
-    model.attention(LONGER, "text", LayersAndHeads((1,)))
-    model.attend_factored(LONGER, "text", LayersAndHeads((0, 1)))
-    assert run == [0, 1, 0, 1]
+    run: list[str] = []
+    for name, module in model.encoder.named_modules():
+        if name.endswith(("attention.query", "feed_forward")):
+            module.register_forward_hook(lambda *_, name=name: run.append(name))
+    for attend, layers in ((model.attention, (1,)), (model.attend_factored, (0, 1))):
+        attend(LONGER, "text", LayersAndHeads(layers))
+        assert run == ["blocks.0.attention.query", "blocks.0.feed_forward", "blocks.1.attention.query"]
+        run.clear()
 
 
 @pytest.mark.parametrize(("more", "form"), [({}, AttentionMaps), ({"less": 2**22}, FactoredMaps), (None, FactoredMaps)])
