@@ -81,3 +81,15 @@ def _digest(documents: Iterable[Document]) -> str:
     for document in documents:
         digest.update(json.dumps([document.name, document.text, document.label]).encode())
     return digest.hexdigest()
+
+
+def leave_out_copies(documents: Sequence[Document]) -> tuple[list[Document], tuple[str, ...]]:
+    """Return the first of each text, and a notice where others are the same: copies say nothing of other texts."""
+    found: dict[str, Document] = {}
+    for document in documents:
+        found.setdefault(document.text, document)
+    if not (n_copies := len(documents) - len(found)):
+        return list(documents), ()
+    verb = "is" if n_copies == 1 else "are"
+    notice = f"{n_copies} of {len(documents)} texts {verb} left out: the same text stands there before"
+    return list(found.values()), (notice,)

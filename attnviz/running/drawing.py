@@ -9,6 +9,7 @@ from pathlib import Path
 
 from attnviz import store
 from attnviz.bounded import check_room, is_file
+from attnviz.display import decode_argument
 from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.measures import choose_measures
 from attnviz.measures.rows import MAX_DRAWN_WEIGHTS, MAX_SIDE
@@ -21,7 +22,6 @@ from attnviz.running import Progress, Result
 from attnviz.running.pictures import Pictures
 from attnviz.specs import FigureOptions, PrintOptions
 from attnviz.store.manifest import TextNumbers
-from attnviz.text import decode_argument
 from attnviz.views.answer import describe_answer
 from attnviz.views.data import choose_heads
 from attnviz.views.heatmap import find_places, heatmap_report

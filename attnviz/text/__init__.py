@@ -18,7 +18,7 @@ from pathlib import Path
 
 from attnviz.bounded import UTF_8, Budget, exists, expand_path, find_mark, is_folder
 from attnviz.chats import parse_chat
-from attnviz.display import REPLACEMENT, list_first, quote_beginning, replace_surrogates
+from attnviz.display import REPLACEMENT, decode_argument, list_first, quote_beginning, replace_surrogates
 from attnviz.errors import InvalidOption, InvalidSelection, InvalidSource
 from attnviz.registry import Plugin
 from attnviz.selection import select_numbers
@@ -84,18 +84,6 @@ class Corpus:
         """Return the texts that `--index` names, else all if `every`, else the first. Raises InvalidSelection."""
         places = select_numbers(index, len(self.documents), "text") if index or every else (0,)
         return [self.documents[place] for place in places]
-
-
-def leave_out_copies(documents: Sequence[Document]) -> tuple[list[Document], tuple[str, ...]]:
-    """Return the first of each text, and a notice where others are the same: copies say nothing of other texts."""
-    found: dict[str, Document] = {}
-    for document in documents:
-        found.setdefault(document.text, document)
-    if not (n_copies := len(documents) - len(found)):
-        return list(documents), ()
-    verb = "is" if n_copies == 1 else "are"
-    notice = f"{n_copies} of {len(documents)} texts {verb} left out: the same text stands there before"
-    return list(found.values()), (notice,)
 
 
 def mend_surrogates(documents: Iterable[Document], already: Sequence[str] = ()) -> tuple[list[Document], list[str]]:
@@ -217,14 +205,6 @@ def read_inline_texts(spec: TextOptions, budget: Budget) -> Corpus:
     documents, notices = mend_surrogates((Document(t, n, f"text-{i}") for i, (n, t) in enumerate(named)), replaced)
     name = documents[0].name if len(documents) == 1 else f"{len(documents)} texts"
     return Corpus(name, documents, (*read_as, *notices))
-
-
-def decode_argument(text: str) -> str:
-    """Decode an argument as UTF-8 where Python did not: in an ASCII locale it passes valid UTF-8 as surrogates."""
-    try:
-        return text.encode("utf-8", "surrogateescape").decode("utf-8")
-    except UnicodeError:
-        return text
 
 
 def _read_bytes(file: str) -> tuple[str, bytes]:

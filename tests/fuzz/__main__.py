@@ -1,6 +1,6 @@
 """`python -m tests.fuzz --examples 10000 [--kinds records configs]`: many tries; a finding is told when it is new.
 
-Seeded: the same numbers try the same. With --keep, the folder that showed a finding is copied there.
+Seeded: the same numbers try the same.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import argparse
 import gc
 import re
 import shlex
-import shutil
 import tempfile
 import threading
 import time
@@ -28,7 +27,6 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=10_000, help="of all kinds together")
     parser.add_argument("--kinds", nargs="*", choices=sorted(KINDS), default=list(KINDS), metavar="KIND")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--keep", type=Path, metavar="FOLDER")
     asked = parser.parse_args()
     prepare()
     gc.collect()
@@ -77,9 +75,6 @@ def fuzz(arena: Arena, kind: str, asked: argparse.Namespace) -> Counter[str]:
             ).decode(),
             flush=True,
         )
-        if asked.keep:
-            place = asked.keep / f"{kind.replace(' ', '-')}-{arena.attempted}"
-            shutil.copytree(arena.here, place, symlinks=True, ignore=shutil.ignore_patterns("fifo"), dirs_exist_ok=True)
 
     attempt()
     return findings

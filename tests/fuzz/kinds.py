@@ -45,7 +45,6 @@ TABLES += ("table.csv.gz", "tables.zip", "tables.tar.gz")
 TRAIN = "train --dataset table.csv --epochs 1 --d-model 8 --heads 2 --size 60 --max-tokens 16"
 WRITERS = {name for name, options in SPECS.items() if any(option.name == "out" for option in options)} - {"batch"}
 HF = importlib.util.find_spec("transformers") is not None
-DASK = importlib.util.find_spec("distributed") is not None
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,6 @@ def _fill(good: Path, room: Path) -> None:
     torch.save({"attentions": (torch.tensor(maps),), "tokens": arrays.tolist()}, good / "weights/a.pt")
     np.savetxt(good / "weights/a.csv", maps[0], delimiter=",", header=",".join(arrays), comments="")
     (good / "weights/a.json").write_text(json.dumps({"tokens": arrays.tolist(), "weights": maps.tolist()}))
-    (good / "scheduler.json").write_text('{"type": "Scheduler", "address": "tcp://127.0.0.1:9"}', encoding="utf-8")
     _fork(_stop_training, good)
     shutil.copytree(good / "batch", good / "other")
     if HF:
@@ -266,11 +264,6 @@ def training_states(arena: Arena) -> st.SearchStrategy[Attempt]:
     return st.builds(attempt, tensors(arena.file("stopped/training.safetensors")))
 
 
-def scheduler_files(arena: Arena) -> st.SearchStrategy[Attempt]:
-    command = ["survey", "--text-file", "text.txt", "--null", "none", "--scheduler-file", "scheduler.json"]
-    return _of(arena, "scheduler.json", lambda data: changed(data) | damaged(data), command)
-
-
 def written_configs(_: Arena) -> st.SearchStrategy[Attempt]:
     def attempt(data: bytes, more: list[str]) -> Attempt:
         return Attempt("good.yaml", data, ("batch", "good.yaml", "--out", "out", *more), ("out",))
@@ -289,6 +282,5 @@ KINDS: dict[str, Kind] = {
     "tables": tables,
     "packed": packed,
     "training states": training_states,
-    **({"scheduler files": scheduler_files} if DASK else {}),
     **({"model folders": folders} if HF else {}),
 }

@@ -126,14 +126,6 @@ def test_a_file_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert texts_of(given(files=("~/a.txt",))) == ["x"]
 
 
-def test_a_pipe_is_a_file(tmp_path: Path) -> None:
-    reader, writer = os.pipe()
-    os.write(writer, b"piped")
-    os.close(writer)
-    assert texts_of(given(files=(f"/dev/fd/{reader}",))) == ["piped"]
-    os.close(reader)
-
-
 def test_a_named_pipe_is_waited_for_but_not_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "fifo.csv")
     writer = Thread(target=(tmp_path / "fifo.csv").write_text, args=("late",))

@@ -124,16 +124,6 @@ def test_labels_of_json(tmp_path: Path) -> None:
     assert [each.label for each in opened(tmp_path / "a.jsonl").documents] == [None, *JSON_LABELS.values()]
 
 
-def test_columns_are_listed_where_none_is_meant_for_texts(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("title,stars\ngood,5\n")
-    with pytest.raises(InvalidSource) as error:
-        opened(tmp_path / "a.csv")
-    assert error.value.hint == "Choose one with --text-column; there are title, stars."
-    assert texts_of(opened(tmp_path / "a.csv", text_column="stars")) == ["5"]
-    with pytest.raises(InvalidSource, match=r"has no column 'titel'\. Did you mean 'title'\?"):
-        opened(tmp_path / "a.csv", text_column="titel")
-
-
 def test_a_file_without_a_header_is_not_recited(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(",".join(["x" * 100] * 400) + "\n")
     for column in (None, "y"):
@@ -216,13 +206,6 @@ def test_the_same_reviews_are_the_same_texts_whole_and_in_slices(kind: str, tmp_
 @pytest.mark.parametrize("kind", WITH_LABELS)
 def test_labels_and_newlines_survive(kind: str, tmp_path: Path) -> None:
     assert rows(opened(WRITERS[kind](tmp_path / kind, SEVERAL_LINES))) == SEVERAL_LINES
-
-
-@pytest.mark.parametrize("kind", ["train.csv", "train.jsonl", "train.parquet", "train.txt"])
-def test_a_file_without_texts_selects_none(kind: str, tmp_path: Path) -> None:
-    path = WRITERS[kind](tmp_path / kind, [])
-    with pytest.raises(Exception, match=r"selects no texts|the file is empty"):
-        opened(path)
 
 
 def test_a_saved_data_set_with_splits(tmp_path: Path) -> None:

@@ -9,12 +9,13 @@ import numpy as np
 from attnviz.commands.attribute.card_report import CHANCE, NUMBERS, card_report
 from attnviz.commands.attribute.faithfulness import MIN_TOKENS, describe_short, first_tokens, kendall
 from attnviz.errors import InvalidText
+from attnviz.inputs import leave_out_copies
 from attnviz.models.attribution import Attributable
 from attnviz.models.attribution.subject import Subject, attribute
 from attnviz.records.attribution import Attribution, Question
 from attnviz.running import Events, Progress, Result
 from attnviz.table.numbers import Numbers
-from attnviz.text import Corpus, Document, leave_out_copies
+from attnviz.text import Corpus, Document
 
 LEAVE_ONE_OUT, GRADIENT = "leave-one-out", "gradient"
 N_CHANCE = 4  # random orders of each text, so that chance strays less

@@ -13,7 +13,7 @@ import numpy as np
 
 from attnviz.commands.compare.comparison import MAX_NAME_LENGTH, Comparison
 from attnviz.commands.compare.spec import CompareSpec
-from attnviz.display import escape_for_display
+from attnviz.display import decode_argument, escape_for_display
 from attnviz.errors import InvalidSelection
 from attnviz.measures.divergence import Divergences, jsd, order_by_likeness, to_similarity
 from attnviz.measures.rollout import find_reachable, rollout  # models of one layer have none
@@ -23,7 +23,6 @@ from attnviz.report import Chart, Charts, Heatmap, HeatmapGrid, Picture, Scale
 from attnviz.selection import find_token, select_numbers
 from attnviz.shapes import Cells, Shown
 from attnviz.specs import ScaleKind
-from attnviz.text import decode_argument
 from attnviz.views.head_pictures import lift_scale, rollout_scale, rollout_title
 from attnviz.views.likeness import SIMILARITY
 from attnviz.views.tokens import label_tokens, quote_token

@@ -15,7 +15,7 @@ from attnviz.commands.compare.measuring import MeasuredTexts
 from attnviz.commands.compare.report import compare_report, compare_rows
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.errors import InvalidText
-from attnviz.inputs import Inputs
+from attnviz.inputs import Inputs, leave_out_copies
 from attnviz.measures import ALL, choose_measures
 from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import AttentionModel, Classifies, quickest_attention
@@ -27,7 +27,7 @@ from attnviz.running.metrics import load_model_metrics
 from attnviz.running.pictures import Pictures
 from attnviz.specs import ModelOptions
 from attnviz.store.manifest import TextNumbers
-from attnviz.text import Document, leave_out_copies
+from attnviz.text import Document
 from attnviz.views.captions import describe_status, quote_text
 from attnviz.views.head_pictures import choose_scale, list_scales
 

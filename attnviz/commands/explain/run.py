@@ -8,12 +8,12 @@ from attnviz import store
 from attnviz.commands.explain.inputs import PICTURES, works_by_hand
 from attnviz.commands.explain.report import explain_report
 from attnviz.commands.explain.spec import ExplainSpec
+from attnviz.display import decode_argument
 from attnviz.inputs import Inputs
 from attnviz.models.protocols import Traceable
 from attnviz.running import Events, Progress, Result
 from attnviz.running.pictures import Pictures
 from attnviz.selection import find_token, select_numbers
-from attnviz.text import decode_argument
 
 LESSON = 'attnviz lesson "a sentence" makes a page of the same steps, to explore'
 

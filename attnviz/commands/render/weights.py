@@ -9,12 +9,11 @@ from functools import partial
 from attnviz.bounded import decode_json, expand_path
 from attnviz.commands.render.inputs import check_weights_memory
 from attnviz.commands.render.spec import RenderSpec
-from attnviz.display import format_count
+from attnviz.display import decode_argument, format_count
 from attnviz.errors import InvalidSource
 from attnviz.models.attentions.attentions import make_maps
 from attnviz.models.attentions.weights_file import COMMAND, WeightsRequest, read_weights
 from attnviz.records import AttentionMaps
-from attnviz.text import decode_argument
 from attnviz.text.files import decode, read_content
 
 Names = Sequence[str] | None

@@ -8,6 +8,7 @@ from attnviz.commands.explain.answer.report import answer_report, looks_report
 from attnviz.commands.explain.answer.why import explain_answer, follow_looks
 from attnviz.commands.explain.inputs import parse_head
 from attnviz.commands.explain.spec import ExplainSpec
+from attnviz.display import decode_argument
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.loading import ModelReference
@@ -16,7 +17,7 @@ from attnviz.records.explanation import KEYS, HeadName
 from attnviz.report import Report
 from attnviz.selection import find_token
 from attnviz.table.numbers import Numbers
-from attnviz.text import Document, decode_argument
+from attnviz.text import Document
 
 
 def make_report(
