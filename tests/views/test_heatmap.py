@@ -28,7 +28,6 @@ from tests.made import (
     record,
     report,
     sink_maps,
-    table,
     tokens,
     uniform_maps,
     windowed_maps,
@@ -332,14 +331,6 @@ def test_a_text_of_which_half_is_unknown_says_so_on_its_pictures() -> None:
         assert ("[UNK]" in shown.subtitle + shown.caveat) == bool(said)
 
 
-def test_the_share_in_data_is_that_of_the_chosen_heads() -> None:
-    maps = random_maps(n_layers=2, n_heads=3)
-    shown = only(maps, [1], [2, 0], FigureOptions(drop_first=True))
-    share = maps.weights[1][[2, 0]][:, 1:, 0].mean(axis=-1)
-    assert shown.data["hidden"]["share"] == pytest.approx(share[None], abs=1e-6)  # type: ignore[index]
-    assert f"{share.mean():.1%} of the attention" in shown.subtitle
-
-
 def test_two_texts_lose_their_own_first_tokens() -> None:
     shown = report(cross_maps(3, 5), FigureOptions(drop_first=True))
     assert " · 3 queries, 5 keys · 1 query, 1 key hidden, " in shown.subtitle
@@ -446,27 +437,6 @@ def test_a_rollout_hides_what_is_hidden_after_all_layers_have_used_it() -> None:
     assert picture.column_positions == (1, 2, 3, 4)
     assert picture.scale is not None
     assert picture.scale.high == picture.values.max() < 0.9
-
-
-def tops(of: Report) -> int:
-    return sum(table.role == "top" for table in of.tables)
-
-
-def test_the_first_of_sorted_heads_is_the_one_to_look_at() -> None:
-    maps = random_maps("ab", n_layers=3, n_heads=6)
-    shown = report(maps, FigureOptions(sort="peak", table="top"))
-    layer, head = map(int, np.unravel_index(measure_maps(maps, ["peak"])[0].values.argmax(), (3, 6)))
-    assert table(shown, "heads").rows[0][:2] == (layer, head)
-
-
-@pytest.mark.parametrize(
-    "change", [{"layer": ("0-2",)}, {"head": ("-1",)}, *({"table": kind} for kind in ("heads", "heatmap", "full"))]
-)
-def test_heads_that_were_chosen_and_maps_that_are_shaded_keep_their_lists(change: dict[str, object]) -> None:
-    spec = FigureOptions(**{"table": "top", **change})  # type: ignore[arg-type]
-    shown = report(random_maps("ab", n_layers=3, n_heads=6), spec)
-    assert tops(shown) == 18
-    assert not remarks(shown)
 
 
 def test_over_many_narrow_panels_stand_numbers() -> None:

@@ -36,7 +36,7 @@ def _paint_map(page: Canvas, place: PlacedMap, plan: FigurePlan, colours: Colour
     pixels = page.within(place.box)
     if np.ma.is_masked(cells) and not place.heatmap.is_of_pairs:
         _hatch(pixels, plan.scale, page.dpi)
-    painted = to_bytes(colours.cmap(colours.norm(np.ma.masked_invalid(cells))))
+    painted = to_bytes(colours.cmap(colours.norm(cells)))
     is_apart = plan.cells.are_apart(cells.shape) and place.heatmap.backdrop is None
     seam = (page.hairline, page.cover) if is_apart else (0, 0.0)
     _fill(pixels, painted, place.heatmap.backdrop, seam)

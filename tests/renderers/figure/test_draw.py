@@ -10,7 +10,7 @@ import pytest
 from matplotlib.colors import LogNorm
 from matplotlib.text import Text
 
-from attnviz.renderers.figure.files import is_annotated, undrawable
+from attnviz.renderers.figure.files import is_annotated
 from attnviz.renderers.figure.scale import colours_of
 from attnviz.renderers.figure.style import DARK, PAPER, Theme
 from attnviz.renderers.pooling import pool_cells
@@ -285,12 +285,6 @@ def test_a_picture_has_its_own_scale_or_the_reports() -> None:
             assert len(made.bar.patches) == 0  # no arrow: this one is not logarithmic
 
 
-def test_characters_in_the_label_of_an_own_scale_are_looked_for_too() -> None:
-    own = Scale("shared", 0.2, 0.7, "\ue001")
-    assert undrawable(report(replace(heatmap(2), scale=own), replace(panels(2), scale=own))) == "\ue001"
-    assert undrawable(report(heatmap(2), panels(2))) == ""
-
-
 @pytest.mark.parametrize(
     ("high", "texts"),
     [
@@ -328,18 +322,6 @@ def test_numbers_of_a_difference_are_signed_and_fit() -> None:
         side = made.plan.cells.columns.length * 150
         assert len(made.maps[0].texts) == (np.abs(full.values) >= 0.005).sum()
         assert max(text.get_window_extent().width for text in made.maps[0].texts) < side - 6  # some room is left
-
-
-@pytest.mark.parametrize(("number", "n_columns"), [(10, 5), (17, 6)])
-@pytest.mark.parametrize("n_tokens", [6, 40])
-def test_several_models_side_by_side(number: int, n_columns: int, n_tokens: int) -> None:
-    titles = ["single, its one head", "multi:8, mean of 8 heads", *(f"multi:8, head {head}" for head in range(15))]
-    plain = panels(n_tokens, number, n_columns)
-    maps = tuple(replace(each, title=title) for each, title in zip(plain.maps, titles, strict=False))
-    with drawn(report(replace(plain, maps=maps))) as made:
-        check_texts(made)
-        assert set(titles[:number]) <= set(made.texts)  # each in one line
-        assert made.plan.width < 15
 
 
 @pytest.mark.parametrize("cmap", ["viridis", "Greys", "gray", "rocket", "of differences"])

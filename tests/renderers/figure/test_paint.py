@@ -32,8 +32,6 @@ from tests.renderers.figure.reports import (
     panels,
     pixels,
     report,
-    softmax,
-    words,
 )
 
 SHARED = Scale("shared", 0.0, 0.37, "shared")
@@ -93,16 +91,6 @@ def test_maps_of_several_sizes_fill_boxes_of_one_size() -> None:
         box = image[top : top + height, left : left + width]
         changes = [(np.diff(box.astype(int), axis=axis) != 0).any(axis=(1 - axis, 2)).sum() for axis in (0, 1)]
         assert changes == [2 * (each - 1) for each in place.heatmap.values.shape]  # into the seam, and out of it
-
-
-@pytest.mark.usefixtures("without_matplotlib")
-def test_what_is_no_number_leaves_the_ground_open() -> None:
-    weights, allowed = softmax(3, 3)
-    weights[0, 0, 0], weights[0, 1, 1] = np.nan, np.inf
-    image = cell_pixels(report(Heatmap("a", "", weights[0], allowed, words(3), words(3))))
-    third = len(image) // 3
-    assert (image[:third, :third] == 255).all()
-    assert not (image[third + 2 : 2 * third, : third - 2] == 255).any()
 
 
 def unlike(ours: np.ndarray, theirs: np.ndarray) -> int:
