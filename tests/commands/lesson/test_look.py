@@ -9,7 +9,7 @@ import pytest
 
 from tests.browser import Open, Opened, check_axe
 from tests.commands.lesson.conftest import Write
-from tests.renderers.page.test_contrast import EDGES, RINGS, TEXTS, faint, measure
+from tests.renderers.page.test_contrast import EDGES, RINGS, faint, measure
 
 pytestmark = pytest.mark.slow
 MAX_WORDS, MAX_NUMBERS = 450, 120
@@ -37,16 +37,14 @@ def test_axe_finds_nothing_in_the_example(opened: Open, write: Write) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_everything_is_seen(opened: Open, write: Write, scheme: str) -> None:
-    """Every text, edge and ring of focus has the contrast that it needs, also where something is masked or off."""
+    """Every edge and ring of focus has the contrast that it needs, also where something is masked or off."""
     page = opened(write(), color_scheme=scheme)
     page.page.locator("#causal").check()
     page.page.locator("#off .switch-head").nth(2).click()
     page.page.locator("#recall .switch-head").nth(2).click()
     for summary in page.page.locator("summary").all():
         summary.click()
-    texts, edges = measure(page, TEXTS, "body"), measure(page, EDGES)
-    assert len(texts) > 300
-    assert faint(texts) | faint(edges) == set()
+    assert faint(measure(page, EDGES)) == set()
     page.press("Tab")
     rings = measure(page, RINGS)
     assert len(rings) > 40

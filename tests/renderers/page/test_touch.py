@@ -1,4 +1,4 @@
-"""The matrix under fingers: a tap reads a cell, two zoom, and one finger scrolls the page or a map that is zoomed."""
+"""The matrix under fingers: a tap reads a cell, and two zoom; one finger scrolls, which is left to the browser."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ pytestmark = pytest.mark.slow
 PHONE = {"viewport": {"width": 390, "height": 780}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
 N = 40  # tokens
 DARKEST = LIFT[-1]
-STEPS = 8  # of a movement
 
 Point = tuple[float, float]
 
@@ -54,44 +53,15 @@ SPOT = """([x, y]) => {
   return [row + above / (above + below), column + left / (left + right), (left + right + above + below) / 2];
 }"""
 
-# The browser keeps a movement back until it draws the next frame.
-FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
-
 
 class Phone(Opened):
     """A page on a screen that is touched."""
 
     def __init__(self, browser: Any, file: Path, state: str = "") -> None:
         super().__init__(browser, file, state, **PHONE)
-        self.fingers: dict[int, Point] = {}
-        self.protocol = self.page.context.new_cdp_session(self.page)
-
-    def down(self, **fingers: Point) -> None:
-        """A finger each: a=(x, y)."""
-        self.fingers.update({ord(name): at for name, at in fingers.items()})
-        self._say("touchStart")
-
-    def move(self, **fingers: Point) -> None:
-        """Slowly enough to be seen on the way."""
-        starts = dict(self.fingers)
-        for step in range(1, STEPS + 1):
-            for name, (x, y) in fingers.items():
-                (from_x, from_y) = starts[ord(name)]
-                share = step / STEPS
-                self.fingers[ord(name)] = (from_x + share * (x - from_x), from_y + share * (y - from_y))
-            self._say("touchMove")
-        self.page.evaluate(FRAMES)
-
-    def up(self, *names: str) -> None:
-        self._say("touchEnd", {ord(name): self.fingers.pop(ord(name)) for name in names})
-
-    def _say(self, kind: str, fingers: dict[int, Point] | None = None) -> None:
-        points = [{"x": x, "y": y, "id": number} for number, (x, y) in (fingers or self.fingers).items()]
-        self.protocol.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
     def tap(self, x: float, y: float) -> None:
-        self.down(a=(x, y))
-        self.up("a")
+        self.page.touchscreen.tap(x, y)
 
     def spot(self, point: Point) -> Spot:
         return Spot(*self.page.evaluate(SPOT, point))
@@ -127,6 +97,7 @@ def test_a_tap_reads_the_cell_that_is_seen_also_where_two_taps_zoomed(phone: Ope
     weights[0, 0, 23, 17] = 0.99
     page = phone(record(weights))
     assert "tap it" in page.readout
+    assert page.page.locator("canvas.matrix").evaluate("map => getComputedStyle(map).touchAction") == "manipulation"
     named = "query 23 t23 attends to key 17 t17: 0.99, 40 × an equal share"
     point = page.seen(DARKEST)
     whole = page.spot(point)
@@ -152,26 +123,3 @@ def test_two_taps_in_two_places_are_two_choices(phone: Open) -> None:
     row, column, side = page.spot(page.at(0.8, 0.8))
     assert side < 10
     assert f"query {int(row)} t attends to key {int(column)} t" in page.readout
-
-
-def test_one_finger_scrolls_the_page_and_a_zoomed_map(phone: Open) -> None:
-    page = phone(maps_of())
-    page.page.evaluate("scrollTo(0, 0)")
-    x, y = page.at(0.5, 0.7)
-    page.down(a=(x, y))
-    page.move(a=(x, y - 150))
-    page.up("a")
-    page.page.wait_for_timeout(300)
-    scrolled = page.page.evaluate("scrollY")
-    assert scrolled > 50
-    page.tap(*page.at(0.5, 0.5))
-    page.tap(*page.at(0.5, 0.5))
-    x, y = page.at(0.5, 0.5)
-    before = page.spot((x, y))
-    page.down(a=(x, y))
-    page.move(a=(x, y - 40))
-    page.up("a")
-    page.page.wait_for_timeout(300)
-    assert page.page.evaluate("scrollY") == scrolled
-    moved = page.spot((x, y))
-    assert (moved.row - before.row) * moved.side == pytest.approx(40, abs=16)  # less what a finger may shake
