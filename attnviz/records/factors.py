@@ -239,18 +239,11 @@ class Factors:
     def cells(
         self, head: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
     ) -> Float32[np.ndarray, " cell"]:
-        """Return the weights of single pairs of a query and a key."""
+        """Return the weights of single pairs of a query and a key, worked out in float64 and rounded once: logarithms
+        are small only in the end.
+        """
         sides = self.query[head, queries], self.select_keys(head)[keys]
-        return self._compute_weights(head, np.einsum("cd,cd->c", *sides, dtype=np.float64), queries, keys)
-
-    def _compute_weights(
-        self,
-        head: int,
-        products: Float64[np.ndarray, "*cell"],
-        queries: Int[np.ndarray, "*#cell"],
-        keys: Int[np.ndarray, "*#cell"],
-    ) -> Float32[np.ndarray, "*cell"]:
-        """Compute weights from products of q and k in float64, rounded once: logarithms are small only in the end."""
+        products = np.einsum("cd,cd->c", *sides, dtype=np.float64)
         places = keys - queries + self.query.shape[1] - 1
         logs = products * self.scale - self.sums[head, queries] + self._spread_biases(head)[places]
         allowed = self._within[places] & self.keys_mask[keys]
