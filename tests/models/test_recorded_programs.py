@@ -143,3 +143,14 @@ def test_weights_are_worked_out_in_full_and_held_against_what_the_script_allows(
     finally:
         torch.set_float32_matmul_precision(before)
     assert set(used) == {"highest"}
+
+
+def test_states_turned_as_complex_numbers_keep_their_names() -> None:
+    """Rotary positions as Llama's own code has them (Touvron et al. 2023)."""
+
+    def turn(states: Tensor) -> Tensor:
+        pairs = torch.view_as_complex(torch.unflatten(states, -1, (2, 2)).contiguous())
+        return torch.view_as_real(pairs * torch.polar(torch.ones(5, 1), torch.arange(5.0)[:, None])).flatten(-2)
+
+    (one,) = recorded(lambda: Attention(mix=lambda q, k, v: SDPA(turn(q), turn(k), v))(STATES), tokens=list("abcde"))
+    assert one.queries.pieces == one.keys.pieces == tuple("abcde")

@@ -79,8 +79,8 @@ class Rule:
             return
         allowed, scores = None, of.args[0]
         # Of a key that is forbidden at most 4e-44 is left; who may attend to nothing attends evenly.
-        seen = (result >= TINY) & (scores.amax(dim=axis, keepdim=True) > NO_SCORE)
-        if not bool(seen.all()):
+        if not (bool(result.amin() >= TINY) and bool(scores.amin() > NO_SCORE)):
+            seen = (result >= TINY) & (scores.amax(dim=axis, keepdim=True) > NO_SCORE)
             passing = seen | find_allowed(scores.movedim(axis, -1)).movedim(-1, axis)
             allowed = None if bool(passing.all()) else passing
         self._store.put(result, known._replace(softmax=Softmax(tuple(result.shape), place), allowed=allowed))
@@ -287,6 +287,8 @@ class Rule:
         tokens = sources[0] - place_of(sources[0]) + torch.arange(n_places)
         nodes = self._store.families[family_of(sources[0])]
         if nodes.n_places != n_places or not bool(torch.isin(sources, tokens).all()):
+            return False
+        if torch.equal(place_of(sources), targets.cpu()):  # experts, which give each token back to its place
             return False
         edges = place_of(sources).numpy(), targets.cpu().numpy()
         found, allowed = map(torch.from_numpy, fill_edges(*edges, of_edges.float().cpu().numpy(), n_places))

@@ -24,15 +24,20 @@ MOVES = SHAPED | {
     *("expand", "transpose", "permute", "t", "squeeze", "unsqueeze", "slice", "select", "split", "split_with_sizes"),
     *("unsafe_split", "unsafe_split_with_sizes", "chunk", "unbind", "roll", "flip", "repeat", "unfold", "diagonal"),
     *("index", "index_select", "gather", "masked_select", "constant_pad_nd"),
-    *("view_as_real", "view_as_complex", "_conj"),
+    *("view_as_real", "view_as_complex"),
     *("im2col", "pixel_shuffle", "pixel_unshuffle", "cat", "stack", "where", "index_copy", "index_put", "scatter"),
     *("_index_put_impl", "slice_scatter", "select_scatter", "masked_scatter"),
+}
+# What these do to numbers, done to ids, which have no imaginary part.
+COMPLEX: dict[str, Callable[[Ids], Ids]] = {
+    "view_as_complex": lambda ids: ids[..., 0],
+    "view_as_real": lambda ids: ids.unsqueeze(-1).expand(*ids.shape, 2),
 }
 CHOICES = {"index", "indices", "mask", "condition"}  # arguments that say which numbers, and hold none that move
 VALUES = {"self", "other", "value"}  # arguments that are numbers, also where they are no tensors
 REPEATING = {"repeat", "index", "index_select", *SHAPED}  # rows, where one was laid out several times before
 COPIES = {"clone", "_to_copy", "detach", "alias", "lift_fresh", "native_dropout", "nan_to_num", "masked_fill", "copy"}
-COPIES |= {"contiguous", "to", "dropout"}
+COPIES |= {"contiguous", "to", "dropout", "_conj"}
 RUNNING = {
     **dict.fromkeys(("cumsum", "logcumsumexp"), "cumulative sum"),
     **dict.fromkeys(("_fft_r2c", "_fft_c2c", "_fft_c2r"), "Fourier transform"),
@@ -181,19 +186,27 @@ class Follower:
             if is_learned(source) and isinstance(of.result, Tensor):
                 self.store.put(of.result, Known(nobody(of.result.shape)))
             return
-        joined, arguments = _join(known), of.arguments
+        joined = _join(known)
+        if of.function.is_view or of.name in SHAPED:
+            source_known = self.store.get(source) or NOTHING
+            self._place(of, joined, [self._view(of, getattr(source_known, plane)) for plane in PLANES])
+            return
+        arguments = of.arguments
         arguments |= {name: NOBODY for name in VALUES & arguments.keys() if not isinstance(arguments[name], Tensor)}
         if of.name == "constant_pad_nd":
             arguments["value"] = NOBODY
         chosen = {name: tree_map_only(Tensor, Tensor.cpu, arguments.pop(name)) for name in CHOICES & arguments.keys()}
         numbers = list(list_tensors(arguments))
-        softmax = joined.softmax
-        if softmax is not None and (of.name == "where" or len(numbers) > 1):
-            softmax = softmax._replace(changed=softmax.changed or of.name)
+        if joined.softmax is not None and (of.name == "where" or len(numbers) > 1):
+            joined = joined._replace(softmax=joined.softmax._replace(changed=joined.softmax.changed or of.name))
         of_numbers = [self.store.get(each) or NOTHING for each in numbers]
         shadows = ([getattr(each, plane) for each in of_numbers] for plane in PLANES)
-        moved = [self._run(of, arguments, chosen, numbers, each) for each in shadows]
-        is_cut = of.name == "slice" and not (of.args[2:3] or [0])[0] and of.result.shape != source.shape
+        self._place(of, joined, [self._run(of, arguments, chosen, numbers, each) for each in shadows])
+
+    def _place(self, of: Operation, joined: Known, moved: Sequence[list[Tensor] | None]) -> None:
+        """Keep shadows that have gone where the numbers went."""
+        is_cut = of.name == "slice" and not (of.args[2:3] or [0])[0] and of.result.shape != of.args[0].shape
+        softmax = joined.softmax
         for nth, result in enumerate(of.results):
             one, across, passing = (None if each is None else each[nth] for each in moved)
             own = softmax
@@ -206,6 +219,16 @@ class Follower:
                 one = self.store.seed(one.shape) if len(torch.unique(firsts)) < len(firsts) else one
             self.store.put(result, joined._replace(ids=one, softmax=own, columns=across, allowed=passing))
 
+    def _view(self, of: Operation, shadow: Tensor | None) -> list[Tensor] | None:
+        """Look at shadows as an operator looks at the numbers, none of which it changes."""
+        if shadow is None:
+            return None
+        if of.name in SHAPED:
+            return [self.store.recall(reshape, shadow, tuple(of.result.shape))]
+        if of.name in COMPLEX:
+            return [COMPLEX[of.name](shadow)]
+        return list(list_tensors((of.function(shadow, *of.args[1:], **of.kwargs),)))
+
     def _run(
         self, of: Operation, arguments: dict[str, Any], chosen: dict[str, Any], numbers: list[Tensor], given: list[Any]
     ) -> list[Tensor] | None:
@@ -214,8 +237,6 @@ class Follower:
             return None
         shapes = tuple(tuple(result.shape) for result in of.results)
         shadows = iter([nobody(of.shape) if each is None else each for of, each in zip(numbers, given, strict=True)])
-        if of.name in SHAPED:
-            return [self.store.recall(reshape, next(shadows), shapes[0])]
         leaves, tree = tree_flatten(tree_map_only(Tensor, lambda _: next(shadows), arguments))
         if chosen:
             return _apply(of.function, chosen, tree, shapes, *leaves)

@@ -66,7 +66,7 @@ def recompute(asked: Asked, output: Tensor | None, what: str) -> Recomputed:
     exact = torch.float64 if query.dtype == torch.float64 else torch.float32
     query = query.to(exact) * (1 / math.sqrt(query.shape[-1]) if asked.scale is None else asked.scale)
     key, value = (  # of each head, also of grouped-query attention
-        side.to(exact).repeat_interleave(n_heads // side.shape[1], dim=1).expand(n_batch, -1, -1, -1)
+        side.to(exact)[:, :, None].expand(n_batch, -1, n_heads // side.shape[1], -1, -1).flatten(1, 2)
         for side in (key, value)
     )
     shape = n_batch, n_heads, n_queries, n_keys
