@@ -6,18 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from math import isqrt
-from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Float64, Int
 
 from attnviz.errors import InvalidOption
+from attnviz.measures.pools import PooledMaps, Pools
 from attnviz.records import TINY, AttentionMaps, holds_factors
 from attnviz.records.walk import split_queries, walk_each
-
-if TYPE_CHECKING:
-    from attnviz.measures.pools import PooledMaps, Pools
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -94,11 +92,7 @@ def compute_statistics(maps: AttentionMaps, layer: int, *, with_pools: bool = Fa
     """
     known = _STATISTICS.setdefault(maps, {})
     if layer not in known or (with_pools and known[layer].pooled is None):
-        pools = None
-        if with_pools:
-            from attnviz.measures.pools import Pools  # short texts have none
-
-            pools = Pools(maps, layer, choose_pool_size(maps))
+        pools = Pools(maps, layer, choose_pool_size(maps)) if with_pools else None
         known[layer] = _walk(maps, layer, pools)
     return known[layer]
 

@@ -14,15 +14,12 @@ from difflib import get_close_matches
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from unittest import mock
 
 from attnviz.bounded import exists
 from attnviz.errors import InvalidOption
 from attnviz.renderers import shades
-
-if TYPE_CHECKING:
-    from matplotlib.colors import Colormap
 
 
 def _import_matplotlib() -> None:
@@ -47,6 +44,7 @@ def _import_matplotlib() -> None:
 _import_matplotlib()
 
 import matplotlib as mpl  # noqa: E402
+from matplotlib.colors import Colormap, LinearSegmentedColormap  # noqa: E402
 from matplotlib.font_manager import fontManager  # noqa: E402
 
 FONTS = Path(__file__).parents[2] / "data" / "fonts"
@@ -180,8 +178,6 @@ def drawing(theme: Theme = PAPER, svg_text: bool = False) -> Iterator[None]:
 
 @cache
 def _lift_map() -> Colormap:
-    from matplotlib.colors import LinearSegmentedColormap
-
     return LinearSegmentedColormap.from_list(LIFT, [tuple(part / 255 for part in step) for step in shades.LIFT])
 
 
