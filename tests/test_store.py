@@ -114,6 +114,12 @@ def test_what_is_not_a_record_is_refused_by_name(tmp_path: Path, data: bytes) ->
     assert "\n" not in str(caught.value)
 
 
+def test_weights_of_other_programs_are_no_record(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.eye(2))
+    with pytest.raises(InvalidRecord, match=r"a\.npy is not a record of attnviz\. attnviz\.from_attentions"):
+        attnviz.load(tmp_path / "a.npy")
+
+
 @pytest.mark.parametrize("path", ["missing.safetensors", ".", "x" * 300, "a\0b"])
 def test_an_unreadable_record_is_one_line(tmp_path: Path, path: str) -> None:
     with pytest.raises(InvalidRecord, match="cannot read"):

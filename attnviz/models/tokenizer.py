@@ -225,6 +225,8 @@ def train(texts: Iterable[str], spec: VocabularyOptions, classify: bool = False)
 
 _loaded: WeakValueDictionary[tuple[str, bool], TextTokenizer] = WeakValueDictionary()  # by their files' contents
 
+WRITES = "attnviz vocab writes a tokenizer.json."
+
 
 def load(path: Path, classify: bool = False) -> TextTokenizer:
     """Return a `tokenizer.json`, or the one in a folder. Raises InvalidModel naming the file.
@@ -233,9 +235,11 @@ def load(path: Path, classify: bool = False) -> TextTokenizer:
     """
     file = path / "tokenizer.json" if is_folder(path) else path
     try:
-        text = read_bytes(file, MAX_VOCABULARY, InvalidModel, "attnviz vocab writes a tokenizer.json.").decode()
+        text = read_bytes(file, MAX_VOCABULARY, InvalidModel, WRITES).decode()
     except UnicodeDecodeError as error:
-        raise InvalidModel(f"cannot read {file}: {error}", hint="attnviz vocab writes a tokenizer.json.") from error
+        raise InvalidModel(
+            f"{file} is not a tokenizer.json: it is not JSON", hint="attnviz vocab writes one."
+        ) from error
     if (known := _loaded.get((text, classify))) is not None:
         return known
     check_tokenizer(text, file)
@@ -244,7 +248,7 @@ def load(path: Path, classify: bool = False) -> TextTokenizer:
     except BaseException as error:  # the library raises bare Exception, and panics
         if not (isinstance(error, Exception) or is_panic(error)):
             raise
-        raise InvalidModel(f"{file} is not a tokenizer.json: {error}", hint="attnviz vocab writes one.") from error
+        raise InvalidModel(f"{file} is not a tokenizer.json: {error}", hint=WRITES) from error
     if classify and vocabulary.token_to_id(CLASSIFY) != SPECIAL.index(CLASSIFY):
         problem = f"{file} lacks {CLASSIFY}, which this model puts before each text"
         raise InvalidModel(problem, hint="Copy the folder again.")

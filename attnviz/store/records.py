@@ -25,6 +25,7 @@ from attnviz.store import make, shorten_path, write
 from attnviz.store.factored import FACTORED, encode_factored, read_factors
 from attnviz.store.metadata import SCHEMA, encode_metadata, parse_provenance
 from attnviz.store.tensors import read_header
+from attnviz.store.weights import find_kind
 
 VALUE_NORMS = "value_norms"  # [layer, head, key], of any record; versions before do not read it
 IMAGE = "image"  # [height, width], grey: what patches are of, as small as a picture needs it
@@ -95,6 +96,9 @@ def load(path: str | Path, max_bytes: float = MAX_RECORD) -> AttentionMaps:
     """
     path = _check_path(path)
     check_file_size(path, max_bytes, InvalidRecord)
+    if find_kind(path) != "record":
+        problem = f"{shorten_path(path)} is not a record of attnviz"
+        raise InvalidRecord(problem, hint="attnviz.from_attentions and attnviz render read weights.")
     metadata = read_header(path, InvalidRecord, RECORD_HINT).metadata
     with safe_open(path, "numpy") as file:
         return _make_record(file.get_tensors(), metadata, shorten_path(path))
