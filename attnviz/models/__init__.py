@@ -15,11 +15,12 @@ BUILT_IN = (
     Plugin("recall", "attnviz.models.built_in:recall", "recalls 8 values; recall:1, :2, :4, :8 by heads"),
 )
 
+PACKAGED_BY = "attnviz.models.huggingface.packaged:find_packaged"
 # Of packages that `pip` installs.
 PACKAGED = (
-    Plugin("minilm", "attnviz.models.huggingface.packaged:minilm", "all-MiniLM-L6-v2, an encoder of 6 × 12 heads"),
-    Plugin("smollm2", "attnviz.models.huggingface.packaged:smollm2", "SmolLM2-135M-Instruct, a decoder, 30 × 9 heads"),
-    Plugin("dinov2", "attnviz.models.huggingface.packaged:dinov2", "a ViT of DINOv2's form, for images, 12 × 6 heads"),
+    Plugin("minilm", PACKAGED_BY, "all-MiniLM-L6-v2, an encoder of 6 × 12 heads"),
+    Plugin("smollm2", PACKAGED_BY, "SmolLM2-135M-Instruct, a decoder, 30 × 9 heads"),
+    Plugin("dinov2", PACKAGED_BY, "a ViT of DINOv2's form, for images, 12 × 6 heads"),
 )
 
 MODELS = (*BUILT_IN, *PACKAGED)

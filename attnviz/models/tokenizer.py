@@ -51,15 +51,25 @@ _PIECE = rf"(?<=\p{{Zs}})\Y{_GRAPHEME}|[{_IN_WORDS}_]+(?:['’]{_IN_WORDS}+)*|{_
 
 @dataclass(frozen=True)
 class Encoding:
-    """Ids beside the tokens they stand for; `n_tokens` counts the whole text, also what was cut off.
+    """Ids beside the tokens they stand for; `n_tokens` counts all that the text has, also what was cut off, without
+    markers.
 
-    The last `n_padding` of the ids are padding.
+    The last `n_padding` of the ids are padding. `types` tells a second text from the first, for models that ask;
+    offsets of a second text go on where the first and one character between them end.
     """
 
     ids: tuple[int, ...]
     tokens: Tokens
     n_tokens: int
     n_padding: int = 0
+    types: tuple[int, ...] = ()
+
+    def append_ids(self, ids: Sequence[int], tokens: Tokens) -> Encoding:
+        """Append further ids, and as many of their tokens."""
+        n = len(ids)
+        fields = ("pieces", "offsets", "special", "unknown")
+        read = Tokens(*(getattr(self.tokens, field) + getattr(tokens, field)[:n] for field in fields))
+        return Encoding((*self.ids, *ids), read, self.n_tokens + n, types=(*self.types, *(0,) * n))
 
 
 class TextTokenizer:

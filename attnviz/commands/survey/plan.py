@@ -7,8 +7,9 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from heapq import heappop, heappush
+from heapq import nsmallest
 from itertools import count, islice
+from operator import itemgetter
 
 import numpy as np
 
@@ -107,21 +108,22 @@ def _read_texts(stream: TextStream) -> tuple[int, dict[str, Setting], list[Docum
     That is the sha256 of them all with their labels, and how many are copies of others, if any. The sample are the
     texts of the smallest hashes, none twice: the same ones for every shard, and in any order of the texts.
     """
-    n_texts, digest, sample = 0, hashlib.sha256(), list[tuple[int, int, Document]]()
-    seen = set[int]()
-    for document in stream.documents():
-        digest.update(f"{len(document.text)} {document.label} {document.text}".encode("utf-8", "replace"))
-        n_texts += 1
-        if (number := text_hash(0, document.text)) in seen:
-            continue
-        seen.add(number)
-        heappush(sample, (-number, -n_texts, document))  # numbers differ: no two are compared
-        if len(sample) > N_SEARCHED:
-            heappop(sample)
+    n_texts, digest, seen = 0, hashlib.sha256(), set[int]()
+
+    def read_once() -> Iterator[tuple[int, Document]]:
+        nonlocal n_texts
+        for document in stream.documents():
+            digest.update(f"{len(document.text)} {document.label} {document.text}".encode("utf-8", "replace"))
+            n_texts += 1
+            if (number := text_hash(0, document.text)) not in seen:
+                seen.add(number)
+                yield number, document
+
+    sample = nsmallest(N_SEARCHED, read_once(), key=itemgetter(0))
     of_texts: dict[str, Setting] = {"texts_sha256": digest.hexdigest()}
     if n_copies := n_texts - len(seen):
         of_texts["copies"] = n_copies
-    return n_texts, of_texts, [document for *_, document in sorted(sample, reverse=True)]
+    return n_texts, of_texts, [document for _, document in sample]
 
 
 def _choose_few(sample: Sequence[Document]) -> tuple[Document, ...]:

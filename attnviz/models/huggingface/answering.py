@@ -20,11 +20,11 @@ from attnviz.models.decomposition.stream import Stream, take_apart
 from attnviz.models.decomposition.stream_pass import FORMS
 from attnviz.models.device import enough_memory
 from attnviz.models.huggingface.model import HuggingFaceModel, Read
-from attnviz.models.huggingface.tokens import HuggingFaceEncoding
 from attnviz.models.huggingface.weights import others_failure
 from attnviz.models.predicting import BATCH, BATCH_TOKENS, check_finite, read_logits
 from attnviz.models.protocols import EVERY, WINDOW, LabelledText
 from attnviz.models.sizes import FLOAT32
+from attnviz.models.tokenizer import Encoding
 from attnviz.records import Facts, Provenance
 from attnviz.records.answers import AnswerInfo, AnswerKind
 from attnviz.records.attribution import Question, Target
@@ -206,7 +206,7 @@ class HuggingFaceClassifier(HeadedModel):
         is_score = self.answers.kind == "score"
         for start in range(0, len(documents), WINDOW):
             window = documents[start : start + WINDOW]
-            encodings = list[HuggingFaceEncoding]()
+            encodings = list[Encoding]()
             for each in window:
                 try:
                     encodings.append(self._read(each.text).source)
@@ -219,7 +219,7 @@ class HuggingFaceClassifier(HeadedModel):
                 probabilities, scores = ((), outputs) if is_score else (outputs, ())
                 yield Prediction(document.name, probabilities, document.label, *counts, scores)
 
-    def _outputs(self, encodings: Sequence[HuggingFaceEncoding]) -> np.ndarray:
+    def _outputs(self, encodings: Sequence[Encoding]) -> np.ndarray:
         """Compute [text, label] of the model. Texts of one length are read together: padding changes some."""
         lengths = [len(each.ids) for each in encodings]
         longest = max(lengths)

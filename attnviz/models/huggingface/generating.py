@@ -14,9 +14,9 @@ import torch
 from attnviz.errors import TooLarge
 from attnviz.models.device import enough_memory
 from attnviz.models.huggingface.model import DecoderAnswer, HuggingFaceModel, Read
-from attnviz.models.huggingface.tokens import HuggingFaceEncoding
 from attnviz.models.huggingface.weights import others_failure
 from attnviz.models.protocols import EVERY, LayersAndHeads
+from attnviz.models.tokenizer import Encoding
 from attnviz.records import AttentionMaps, Setting
 
 KEPT = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_bos_token_id")
@@ -83,5 +83,5 @@ class HuggingFaceWriter(HuggingFaceModel):
         assert self.extras.generate is not None
         return self.extras.generate
 
-    def _target(self) -> HuggingFaceEncoding:
+    def _target(self) -> Encoding:
         return self.loaded.tokenizer.start(self.loaded.start_id)

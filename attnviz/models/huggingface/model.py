@@ -20,7 +20,6 @@ from attnviz.models.attribution.operators import Attending, AttendingCall
 from attnviz.models.capture.call import Call
 from attnviz.models.capture.tap import Capture, capture
 from attnviz.models.device import enough_memory, seeded, versions
-from attnviz.models.huggingface.tokens import HuggingFaceEncoding
 from attnviz.models.huggingface.weights import LoadedWeights, others_failure
 from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.models.recording.assembly import assemble, describe_origin, facts_of
@@ -28,6 +27,7 @@ from attnviz.models.recording.groups import Group, choose_layers, group_calls
 from attnviz.models.recording.joining import join_heads
 from attnviz.models.recording.labels import AxisLabels
 from attnviz.models.sizes import BASE_PRETRAINED, FLOAT32, ONE_CHARACTER, Work, check_memory
+from attnviz.models.tokenizer import Encoding
 from attnviz.models.without import OutputWeights, find_projections, remove_heads
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.specs import AttentionKind, ModelOptions, PretrainedOptions
@@ -46,8 +46,8 @@ class DecoderAnswer(NamedTuple):
 class Read(NamedTuple):
     """What a model reads: a text, or two, and what its decoder has written."""
 
-    source: HuggingFaceEncoding
-    target: HuggingFaceEncoding | None
+    source: Encoding
+    target: Encoding | None
     kind: AttentionKind
     answer: DecoderAnswer | None = None
 
@@ -113,7 +113,7 @@ class HuggingFaceModel:
             self._check_length(each)
         return read
 
-    def _target(self) -> HuggingFaceEncoding:
+    def _target(self) -> Encoding:
         """Return what the decoder has written, and so reads."""
         assert self.extras.target_text is not None
         return self.loaded.tokenizer.targets(self.extras.target_text, self.loaded.start_id)
@@ -236,7 +236,7 @@ class HuggingFaceModel:
             raise InvalidOption(f"--attention {kind} {needs}", hint="The target text is what the decoder has written.")
         return kind
 
-    def _check_length(self, read: HuggingFaceEncoding | None) -> None:
+    def _check_length(self, read: Encoding | None) -> None:
         most = self.loaded.most_tokens
         if read is not None and most is not None and len(read.ids) > most:
             raise TooLarge(
@@ -332,7 +332,7 @@ class HuggingFaceModel:
         )
 
 
-def axes_of(read: Read) -> tuple[HuggingFaceEncoding, HuggingFaceEncoding]:
+def axes_of(read: Read) -> tuple[Encoding, Encoding]:
     """Return what attends, and what is attended to."""
     if read.target is None:
         return read.source, read.source

@@ -182,25 +182,13 @@ class ConvertedReference(PackagedReference):
         return replace(found, origin=self.packaged.origin, sha256=written[WEIGHTS].sha256)
 
 
-def minilm(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReference | None:
-    """Return the encoder. Raises InvalidModel without its package, InvalidOption for what cannot be chosen of it."""
-    return _find(PackagedReference, MINILM, spec, extras)
+def find_packaged(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReference | None:
+    """Refer to a model that a package carries.
 
-
-def smollm2(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReference | None:
-    """Return the decoder. Raises as `minilm` does."""
-    return _find(ConvertedReference, SMOLLM2, spec, extras)
-
-
-def dinov2(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReference | None:
-    """Return the vision transformer. Raises as `minilm` does."""
-    return _find(ConvertedReference, DINOV2, spec, extras)
-
-
-def _find(
-    kind: type[PackagedReference], model: PackagedModel, spec: ModelOptions, extras: PretrainedOptions
-) -> PackagedReference | None:
-    if spec.model != model.name:
+    Raises InvalidModel without its package, InvalidOption for what cannot be chosen of it.
+    """
+    model = next((each for each in (MINILM, SMOLLM2, DINOV2) if each.name == spec.model), None)
+    if model is None:
         return None
     install = f"Install with: {model.install}"
     converters = () if not model.converters or is_whole(find_folder(model)) else model.converters
@@ -217,6 +205,7 @@ def _find(
     refuse_options(spec)
     sizes = model.n_layers, model.n_heads
     known = "" if spec.without else model.known_heads
+    kind = ConvertedReference if model.converters else PackagedReference
     return kind(spec, extras, model.title, *sizes, known, folder=source.parent, packaged=model, source=source)
 
 

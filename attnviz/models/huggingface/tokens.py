@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +17,7 @@ from tokenizers import Encoding as Encoded
 from attnviz.chats import Chat, refuse_chat
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.sizes import count_kept
-from attnviz.models.tokenizer import EMPTY, name_tokens
+from attnviz.models.tokenizer import EMPTY, Encoding, name_tokens
 from attnviz.models.tokenizer_bounds import reading_text
 from attnviz.records import Tokens
 from attnviz.specs import KeepKind
@@ -26,27 +25,6 @@ from attnviz.specs import KeepKind
 ROLES = "Roles are mostly system, user and assistant, by turns."
 MAX_BYTES = 4  # of one character in UTF-8
 LONE_SPACE = "▁Ġ "  # what vocabularies call the space that they put before a text's first word
-
-
-@dataclass(frozen=True)
-class HuggingFaceEncoding:
-    """Ids beside the tokens they stand for. `types` tells a second text from the first, for models that ask.
-
-    `n_tokens` counts all that the text has, also what was cut off, without markers. Offsets of a second text go on
-    where the first and one character between them end.
-    """
-
-    ids: tuple[int, ...]
-    types: tuple[int, ...]
-    tokens: Tokens
-    n_tokens: int
-
-    def append_ids(self, ids: Sequence[int], tokens: Tokens) -> HuggingFaceEncoding:
-        """Append further ids, and as many of their tokens."""
-        n = len(ids)
-        fields = ("pieces", "offsets", "special", "unknown")
-        read = Tokens(*(getattr(self.tokens, field) + getattr(tokens, field)[:n] for field in fields))
-        return HuggingFaceEncoding((*self.ids, *ids), (*self.types, *(0,) * n), read, self.n_tokens + n)
 
 
 class HuggingFaceTokenizer:
@@ -89,7 +67,7 @@ class HuggingFaceTokenizer:
 
     def encode(
         self, text: str, pair: str | None = None, max_tokens: int | None = None, keep: KeepKind = "head"
-    ) -> HuggingFaceEncoding:
+    ) -> Encoding:
         """Return at most `max_tokens` tokens with markers, and one of each text; of two, the longer is cut first.
 
         Messages are written by the model's template. Raises InvalidText where a text has no tokens, InvalidOption for
@@ -110,7 +88,7 @@ class HuggingFaceTokenizer:
             whole = [_cut_middle(each, n, keep) for each, n in zip(whole, _shares(lengths, room), strict=True)]
         found = self._backend.post_process(*whole, add_special_tokens=not is_chat)  # a template writes its markers
         tokens = self._tokens(found, texts, markers)
-        return HuggingFaceEncoding(tuple(found.ids), tuple(found.type_ids), tokens, n_tokens)
+        return Encoding(tuple(found.ids), tokens, n_tokens, types=tuple(found.type_ids))
 
     def name_speakers(self, chat: Chat, tokens: Tokens) -> str:
         """Say which tokens each message has: "system 3:21, user 25:30", without the last as in `--tokens`."""
@@ -124,7 +102,7 @@ class HuggingFaceTokenizer:
             said += [f"{message['role']} {places[0]}:{places[-1] + 1}"] if places else []
         return ", ".join(said)
 
-    def encode_ids(self, ids: Sequence[int]) -> HuggingFaceEncoding:
+    def encode_ids(self, ids: Sequence[int]) -> Encoding:
         """Return ids as if a text had been cut into them, between the markers of a text; a beginning also where the
         tokenizer leaves it out.
         """
@@ -138,7 +116,7 @@ class HuggingFaceTokenizer:
         special = [not len(before) <= place < len(whole) - len(after) for place in range(len(whole))]
         names = list(map(str, self._tokenizer.convert_ids_to_tokens(whole)))
         types = (around.type_ids[n_before],) * len(whole)
-        return HuggingFaceEncoding(whole, types, name_tokens(names, special), len(ids))
+        return Encoding(whole, name_tokens(names, special), len(ids), types=types)
 
     @property
     def mask(self) -> tuple[int, str] | None:
@@ -153,7 +131,7 @@ class HuggingFaceTokenizer:
         special = {*self._tokenizer.all_special_ids, *(number for number, token in added.items() if token.special)}
         return tuple(sorted(set(self._tokenizer.get_vocab().values()) - special))
 
-    def targets(self, text: str, start_id: int) -> HuggingFaceEncoding:
+    def targets(self, text: str, start_id: int) -> Encoding:
         """Return what a decoder has read when it has written `text`: a start marker, and all but an end marker."""
         with reading_text("the target text"):
             found = self._tokenizer(text_target=text).encodings[0]
@@ -174,10 +152,10 @@ class HuggingFaceTokenizer:
         spaced = [text.replace(" ", sign, 1) for sign in ("▁", "Ġ") if text.startswith(" ")]
         return next((vocabulary[each] for each in spaced if each in vocabulary), None)
 
-    def start(self, start_id: int) -> HuggingFaceEncoding:
+    def start(self, start_id: int) -> Encoding:
         """Return what a decoder has read when it has written nothing."""
         name = str(self._tokenizer.convert_ids_to_tokens(start_id))
-        return HuggingFaceEncoding((start_id,), (0,), Tokens((name,), ((0, 0),), (True,)), 0)
+        return Encoding((start_id,), Tokens((name,), ((0, 0),), (True,)), 0, types=(0,))
 
     def decode_written(self, before: Sequence[int], ids: Sequence[int], at: int) -> Tokens:
         """Decode what a model wrote behind the ids `before` by what each token adds; `at`: where it begins.
