@@ -247,9 +247,7 @@ def load(path: Path, classify: bool = False) -> TextTokenizer:
     try:
         text = read_bytes(file, MAX_VOCABULARY, InvalidModel, WRITES).decode()
     except UnicodeDecodeError as error:
-        raise InvalidModel(
-            f"{file} is not a tokenizer.json: it is not JSON", hint="attnviz vocab writes one."
-        ) from error
+        raise InvalidModel(f"{file} is not a tokenizer.json: it is not JSON", hint=WRITES) from error
     if (known := _loaded.get((text, classify))) is not None:
         return known
     check_tokenizer(text, file)
