@@ -36,6 +36,7 @@ LIMITS = {"heatmap": (25, 60), "compare": (18, 25), "explain": (20, 25), "survey
         ("heatmap", CHINESE, "--model", "multi-zh"),
         ("heatmap", JAPANESE),
         ("heatmap", EMOJI),
+        ("heatmap", REVIEW, "--format", "html"),  # with its answer
         ("heatmap", REVIEW, "--query", "boring"),
         ("heatmap", REVIEW, "--merge", "words", "--drop-first"),
         ("heatmap", LONG, "--head", "mean"),

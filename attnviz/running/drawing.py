@@ -106,7 +106,7 @@ class Drawing:
             report = replace(
                 report,
                 hint=" · ".join(filter(None, (report.hint, self.known_heads))),
-                blocks=(*report.blocks, Note(self.known_heads, leads=True)),
+                blocks=(Note(self.known_heads, leads=True), *report.blocks),
             )
         if self.ask is not None and report.screen:
             yield Progress(0, 1, "answers", label="the answer without each word, and without each head")
