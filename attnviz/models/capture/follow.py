@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import TreeSpec, tree_flatten, tree_map_only, tree_unflatten
+from torch.utils._pytree import tree_map_only
 
 from attnviz.models.capture.ids import NOBODY, NOTHING, PLANES, Ids, Known, Store, is_learned, nobody, reshape
 
@@ -201,7 +201,7 @@ class Follower:
             joined = joined._replace(softmax=joined.softmax._replace(changed=joined.softmax.changed or of.name))
         of_numbers = [self.store.get(each) or NOTHING for each in numbers]
         shadows = ([getattr(each, plane) for each in of_numbers] for plane in PLANES)
-        self._place(of, joined, [self._run(of, arguments, chosen, numbers, each) for each in shadows])
+        self._place(of, joined, [self._run(of, arguments, chosen, each) for each in shadows])
 
     def _place(self, of: Operation, joined: Known, moved: Sequence[list[Tensor] | None]) -> None:
         """Keep shadows that have gone where the numbers went."""
@@ -230,17 +230,34 @@ class Follower:
         return list(list_tensors((of.function(shadow, *of.args[1:], **of.kwargs),)))
 
     def _run(
-        self, of: Operation, arguments: dict[str, Any], chosen: dict[str, Any], numbers: list[Tensor], given: list[Any]
+        self, of: Operation, given: dict[str, Any], chosen: dict[str, Any], shadows: Sequence[Tensor | None]
     ) -> list[Tensor] | None:
-        """Run an operator on shadows in the place of numbers; None where there are none."""
-        if all(each is None for each in given):
+        """Run an operator on shadows in the place of the numbers given; None where there are none.
+
+        Features share the id of their token. So it is run on one of them, if that gives what it gives for all.
+        """
+        if all(each is None for each in shadows):
             return None
-        shapes = tuple(tuple(result.shape) for result in of.results)
-        shadows = iter([nobody(of.shape) if each is None else each for of, each in zip(numbers, given, strict=True)])
-        leaves, tree = tree_flatten(tree_map_only(Tensor, lambda _: next(shadows), arguments))
-        if chosen:
-            return _apply(of.function, chosen, tree, shapes, *leaves)
-        return self.store.recall(_apply, of.function, None, tree, shapes, *leaves)
+        numbers = list(list_tensors(given))
+        known = [nobody(of.shape) if each is None else each for of, each in zip(numbers, shadows, strict=True)]
+
+        def run(read: Callable[[Tensor], Tensor]) -> list[Tensor]:
+            left = iter(known)
+            arguments = tree_map_only(Tensor, lambda _: read(next(left)), given)
+            if of.function._schema.name.endswith("_"):
+                arguments["self"] = arguments["self"].clone(memory_format=torch.contiguous_format)
+            return list(list_tensors((of.function(**arguments, **chosen),)))
+
+        if all(each.ndim > 1 and each.stride(-1) == 0 for each in known) and "scatter" not in of.name:
+            shapes = [tuple(result.shape) for result in of.results]
+            with suppress(RuntimeError, IndexError):
+                found = run(lambda shadow: shadow[..., :1])
+                if [tuple(each.shape) for each in found] == [(*shape[:-1], 1) for shape in shapes]:
+                    return [each.expand(shape) for each, shape in zip(found, shapes, strict=True)]
+        try:
+            return run(lambda shadow: shadow)
+        except RuntimeError:  # some take no whole numbers
+            return [each.long() for each in run(Tensor.double)]
 
     # --- rules --------------------------------------------------------------------------------------------------------
 
@@ -308,32 +325,6 @@ def _join(known: Sequence[Known | None]) -> Known:
             dropped = max(found.dropped, each.dropped)
             found = Known(None, found.after | each.after, softmax.softmax, columns, dropped, softmax.allowed)
     return found
-
-
-def _apply(
-    function: Any, chosen: dict[str, Any] | None, tree: TreeSpec, shapes: Sequence[Sequence[int]], *leaves: Any
-) -> list[Tensor]:
-    """Return what an operator makes of arguments with shadows in the place of numbers. `chosen`: others, as they are.
-
-    Features share the id of their token. So it is run on one of them, if that gives what it gives for all.
-    """
-
-    def run(read: Callable[[Tensor], Tensor]) -> list[Tensor]:
-        arguments = tree_unflatten([read(each) if isinstance(each, Tensor) else each for each in leaves], tree)
-        if function._schema.name.endswith("_"):
-            arguments["self"] = arguments["self"].clone(memory_format=torch.contiguous_format)
-        return list(list_tensors((function(**arguments, **(chosen or {})),)))
-
-    share = all(each.ndim > 1 and each.stride(-1) == 0 for each in leaves if isinstance(each, Tensor))
-    if share and "scatter" not in function._schema.name:
-        with suppress(RuntimeError, IndexError):
-            found = run(lambda shadow: shadow[..., :1])
-            if [tuple(each.shape) for each in found] == [(*shape[:-1], 1) for shape in shapes]:
-                return [each.expand(shape) for each, shape in zip(found, shapes, strict=True)]
-    try:
-        return run(lambda shadow: shadow)
-    except RuntimeError:  # some take no whole numbers
-        return [each.long() for each in run(Tensor.double)]
 
 
 def _fits(shape: Sequence[int], into: Sequence[int]) -> bool:
