@@ -156,11 +156,16 @@ def _find_used(pixels: Tensor, n_rows: int, n_columns: int) -> tuple[float, floa
 
 
 def _light(size: tuple[int, int], box: Sequence[float], grid: tuple[int, int], axis: int, bit: int) -> Image.Image:
-    """Light the cells of a part of an image whose row, or column, has a bit; what is around goes on as its edges."""
-    n_pixels, (low, high) = size[1 - axis], (box[1 - axis], box[3 - axis])
-    cells = ((np.arange(n_pixels) + 0.5) / n_pixels - low) / (high - low) * grid[axis]
-    is_lit = (cells.astype(int).clip(0, grid[axis] - 1) >> bit & 1).astype(bool)
+    """Light the cells of a part of an image whose row, or column, has a bit."""
+    cells = find_cells(size[1 - axis], box[1 - axis], box[3 - axis], grid[axis])
+    is_lit = (cells >> bit & 1).astype(bool)
     return _spread(np.where(is_lit[:, None], LIGHT, DARK).astype(np.uint8), size, axis == 0)
+
+
+def find_cells(n_pixels: int, low: float, high: float, n_cells: int) -> np.ndarray:
+    """Return in which row, or column, of a part of an image each pixel lies; what is around goes on as its edges."""
+    shares = ((np.arange(n_pixels) + 0.5) / n_pixels - low) / (high - low)
+    return (shares * n_cells).astype(int).clip(0, n_cells - 1)
 
 
 def _find_box(prepare: Prepare, size: tuple[int, int], ends: Sequence[Inputs]) -> tuple[float, float, float, float]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from attnviz.errors import InvalidSelection
 from attnviz.specs import KeepKind
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from attnviz.records import AttentionMaps
     from attnviz.records.answers import AnswerInfo
     from attnviz.records.attention_trace import VerifiedTrace
+    from attnviz.records.covering import CoverTest
     from attnviz.records.training_metrics import Prediction
 
 
@@ -210,6 +211,14 @@ class Generates(AttentionModel, Protocol):
 
     def generate(self, text: str) -> object:
         """Return what the model has read once it has written. Raises as `encode` does."""
+
+
+@runtime_checkable
+class Coverable(AttentionModel, Protocol):
+    """A model of images, parts of which can be covered."""
+
+    def test_cover(self, text: str, look: Any, queries: Sequence[int]) -> CoverTest | None:
+        """Measure what an answer loses where the patches are covered that a look gives most, and where others are."""
 
 
 @runtime_checkable

@@ -7,6 +7,8 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from attnviz import store
 from attnviz.bounded import check_room, is_file
 from attnviz.display import decode_argument
@@ -17,6 +19,7 @@ from attnviz.measures.words import check_segmenter
 from attnviz.models.sizes import BASE, ONE_TOKEN
 from attnviz.options import find_changed
 from attnviz.records import AttentionMaps
+from attnviz.records.covering import CoverTest
 from attnviz.report import LazyRows, Note, RenderedFrom, Row, TextAnswer
 from attnviz.running import Progress, Result
 from attnviz.running.pictures import Pictures
@@ -25,6 +28,7 @@ from attnviz.store.manifest import TextNumbers
 from attnviz.views.answer import describe_answer
 from attnviz.views.data import choose_heads
 from attnviz.views.heatmap import find_places, heatmap_report
+from attnviz.views.patches import add_cover_test, find_look
 from attnviz.views.record_selection import choose_from_record
 from attnviz.views.tables import measures_rows, parse_sort, weights_rows
 
@@ -59,6 +63,8 @@ class Drawing:
     # From a record, layers and heads to the answer to its text.
     ask: Callable[[AttentionMaps, Sequence[tuple[int, int]]], TextAnswer | None] | None = None
     known_heads: str = ""  # see `ModelReference`
+    # From what is looked at in an image, and the queries that do, to what is lost without.
+    cover: Callable[[np.ndarray, Sequence[int]], CoverTest | None] | None = None
 
     @classmethod
     def from_options(cls, spec: FigureOptions, printing: PrintOptions = PrintOptions()) -> Drawing:  # noqa: B008 - frozen
@@ -113,6 +119,10 @@ class Drawing:
             answer = self.ask(maps, report.screen)
             first = [describe_answer(maps, answer)] if answer else []
             report = replace(report, answer=answer, blocks=(*first, *report.blocks))
+        if self.cover is not None and maps.grid is not None:
+            yield Progress(0, 1, "answers", label="the answer with parts of the image covered")
+            test = self.cover(*find_look(maps, places, self.spec))
+            report = report if test is None else add_cover_test(report, test, maps, places)
         drawn = yield from self.pictures.write(report, folder, records)
         names: dict[str, list[int | str | None]] = {"head": [maps.head_names[head] for head in heads], "layer": [None]}
         numbers = []

@@ -5,19 +5,22 @@ One query at a time looks: the marker that stands for the whole image, a chosen 
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 from jaxtyping import Float32
 
 from attnviz.display import list_first
+from attnviz.errors import InvalidSelection
 from attnviz.measures.notable import MovedRows, choose_notable
 from attnviz.records import AttentionMaps
+from attnviz.records.covering import CoverTest
 from attnviz.records.grid import Grid
 from attnviz.records.head_names import MIN_SHARE, write_share
-from attnviz.report import Block, Column, Heatmap, HeatmapGrid, Note, Table
+from attnviz.report import Block, Column, Heatmap, HeatmapGrid, Note, Report, Table
 from attnviz.selection import find_token
 from attnviz.specs import FigureOptions
 from attnviz.views.head_pictures import Place, arrange_overview, choose_columns, name_head, name_place
@@ -26,6 +29,7 @@ from attnviz.views.tokens import label_queries, label_token
 
 PARTS = ("upper left", "top", "upper right", "left", "centre", "right", "lower left", "bottom", "lower right")
 N_ROWS, N_PARTS, N_WORDS = 8, 4, 12  # heads in the table, parts in the first line, words that have a picture
+PATCH = re.compile(r"[0-9]+,[0-9]+")
 SINK = 0.02  # of all attention, for one patch: more than a patch gets for what it shows
 MORE = "All heads: --table heads or full. --query 3,5 asks what the patch in row 3, column 5 looks at."
 
@@ -41,7 +45,7 @@ def draw_patches(maps: AttentionMaps, places: Sequence[Place], spec: FigureOptio
     if maps.grid is None or spec.kind != "map":
         return ()
     grid, at = maps.grid, np.array(maps.grid.find_places(len(maps.keys)))
-    query = find_token(spec.query, maps.queries.pieces) if spec.query is not None else _choose_query(maps, grid)
+    query = _choose_query(maps, grid, spec.query)
     rows = np.stack([maps.rows(*place, slice(query, query + 1))[0] for place in places])
     pictures = tuple(_draw_patch_map(maps, grid, place, row, query) for place, row in zip(places, rows, strict=True))
     name = label_queries(maps)[query]
@@ -60,7 +64,55 @@ def draw_patches(maps: AttentionMaps, places: Sequence[Place], spec: FigureOptio
     return *drawn, *_draw_words(maps, grid, places), *_describe(maps, grid, places, rows, query, chosen)
 
 
-def _choose_query(maps: AttentionMaps, grid: Grid) -> int:
+def find_look(
+    maps: AttentionMaps, places: Sequence[Place], spec: FigureOptions
+) -> tuple[Float32[np.ndarray, "row column"], list[int]]:
+    """Return what heads give each patch on average, and the queries that do: all that wrote, unless one is chosen.
+
+    A patch that asks gives itself -1: it is not to be covered. Raises InvalidSelection for a query that is not there.
+    """
+    grid = maps.grid
+    assert grid is not None
+    query = _choose_query(maps, grid, spec.query)
+    queries = [query] if spec.query is not None or not maps.chosen else [*range(query, len(maps.queries))]
+    rows = [maps.rows(*place, slice(each, each + 1))[0] for place in places for each in queries]
+    at = [*grid.find_places(len(maps.keys))]
+    look = np.mean(rows, axis=0)[at]
+    if maps.self_attention:
+        look[np.isin(at, queries)] = -1
+    return look.reshape(grid.n_rows, grid.n_columns), queries
+
+
+def add_cover_test(report: Report, test: CoverTest, maps: AttentionMaps, places: Sequence[Place]) -> Report:
+    """Say beside pictures, and in the data, what is lost where the patches are covered that are looked at most."""
+    effect = {
+        "words": f"costs the log probability of “{test.answer}” {test.shown:.2f}",
+        "label": f"costs the logit of “{test.answer}” {test.shown:.2f}",
+        "output": f"moves the output by {test.shown:.2f} of its length",
+    }[test.kind]
+    who = f"head {name_head(maps, places[0])}" if len(places) == 1 else f"mean of {len(places)} heads"
+    covering = f"Covering the {test.n_patches} patches looked at most ({who}) {effect}"
+    draws = f"{np.mean(test.elsewhere):.2f} ({len(test.elsewhere)} draws, at most {max(test.elsewhere):.2f})"
+    more = (
+        "More than in any draw: the look is a reason."
+        if test.is_reason
+        else "As much in some draw: no reason is shown."
+    )
+    said = f"{covering}, covering as many elsewhere {draws}. {more}"
+    blocks = tuple(
+        replace(each, footnote=said) if isinstance(each, HeatmapGrid) and each.name == "patches" else each
+        for each in report.blocks
+    )
+    data = {**report.data, "covered": {**asdict(test), "is_reason": test.is_reason}}
+    return replace(report, blocks=(*blocks, Note(said, leads=True)), data=data)
+
+
+def _choose_query(maps: AttentionMaps, grid: Grid, written: str | None) -> int:
+    if written is not None and PATCH.fullmatch(written) and written not in maps.queries.pieces:
+        hint = f"Rows are 0 to {grid.n_rows - 1}, columns 0 to {grid.n_columns - 1}."
+        raise InvalidSelection(f"no patch {written} among {grid.n_rows} × {grid.n_columns}", hint=hint)
+    if written is not None:
+        return find_token(written, maps.queries.pieces)
     if maps.chosen:
         return len(maps.queries) - len(maps.chosen)
     if maps.self_attention and len(maps.keys) == grid.n_patches:

@@ -13,8 +13,9 @@ from PIL import Image
 import attnviz
 from attnviz.errors import AttnvizError
 from attnviz.images import Photo
+from attnviz.models.covering import measure_covers
 from attnviz.models.loading import find_model
-from attnviz.specs import ModelOptions
+from attnviz.specs import ModelOptions, PretrainedOptions
 from tests import pretrained
 from tests.attacks.endings import RunHere, worked
 
@@ -82,12 +83,17 @@ def test_a_command_says_where_heads_look_on_one_screen(tmp_path: Path, photo: st
     model, out = ("--model", make(tmp_path / "dinov3", "dinov3_vit")), ("--out", str(tmp_path / "out"))
     ran = worked(run_here("heatmap", photo, *model, "--format", "html,png", *out))
     assert "“[CLS]” looks at: " in ran.stdout
+    assert "Covering the 4 patches looked at most (mean of 8 heads) moves the output by " in " ".join(
+        ran.stdout.split()
+    )
     assert len(ran.stdout.splitlines() + ran.stderr.splitlines()) <= 25
     written = {each.name for each in (tmp_path / "out").iterdir()}
     assert written == {"patches.png", "attention.html", "attention.safetensors"}
     Image.open(photo).resize((900, 100)).save(tmp_path / "wide.png")
     for refused, said in (
         ((photo, "what is this?", *model), "reads no words"),
+        ((photo, *model, "--query", "9,0"), "no patch 9,0 among 6 × 6. Rows are 0 to 5, columns 0 to 5."),
+        ((photo, *model, "--max-tokens", "5"), "--max-tokens is for texts"),
         ((photo, "--model", "multi"), "is a picture or a sound"),
         ((str(tmp_path / "wide.png"), *model), "900 × 100 pixels. An image may be 8 times as long"),
         # Half of its patches are left out, at random: which are there is not known.
@@ -117,10 +123,63 @@ def test_a_question_about_an_image_is_answered_and_drawn(tmp_path: Path, photo: 
     at = maps.grid.find_places(len(maps.keys))  # type: ignore[union-attr]
     assert [maps.keys.pieces[place] for place in at] == [f"{row},{column}" for row, column in np.ndindex(6, 6)]
     assert {"the", "cat", "sat"} <= {piece.strip() for piece in maps.keys.pieces}
+    read = Photo.open(Path(photo), "the cat sat")
+    reference = find_model(ModelOptions(model=asked["model"], device="cpu"), PretrainedOptions(generate=3))
+    opened: Any = reference.open([read])
+    test = opened.test_cover(read, np.ones((6, 6)), [len(maps.keys) - 3, len(maps.keys) - 1])
+    assert (test.kind, len(test.elsewhere)) == ("words", 19)
+    assert opened.test_cover(read, np.ones((6, 6)), [2]) is None  # a word of the question writes nothing
     assert not np.triu(maps.weights, 1).any()  # what was written looks back only
     assert [picture.name for picture in attnviz.show(maps).report.pictures] == ["patches", "words"]
     with pytest.raises(AttnvizError, match="answers questions about an image"):
         attnviz.attention(photo, **asked)
+
+
+def test_what_is_covered_elsewhere_is_as_much_and_other() -> None:
+    """Half of an image is what counts. The draws are as many patches, none of them looked at most, or barred."""
+    seen = []
+
+    def count(image: Image.Image) -> float:
+        changed = np.asarray(image)[4::8, 4::8, 0] != 0  # a pixel of each patch
+        seen.append(changed)
+        return float(changed[:, :5].sum())
+
+    pixels = np.zeros((80, 80, 3), dtype=np.uint8)
+    pixels[::8] = 90
+    look = np.where(np.arange(10) < 5, 1.0, 0.2) * np.ones((10, 1))
+    look[9, 9] = -1
+    look[3:6, 1:4] = 2
+    number, (shown, *elsewhere) = measure_covers(count, Image.fromarray(pixels), (0.0, 0.0, 1.0, 1.0), look)
+    assert shown == number == 10
+    assert sum(elsewhere) < 7 * 19  # about half
+    assert all(each.sum() == 10 and not (each & seen[0]).any() and not each[9, 9] for each in seen[1:])
+
+
+def test_what_a_label_loses_is_its_logit_without_those_patches(tmp_path: Path, photo: str) -> None:
+    torch.manual_seed(0)
+    read = Photo.open(Path(photo))
+    config = pretrained.configuration("vit", **PATCHES, num_labels=2)
+    transformers.ViTForImageClassification(config).save_pretrained(tmp_path / "vit")
+    transformers.CLIPImageProcessorPil(**SQUARE).save_pretrained(tmp_path / "vit")
+    opened: Any = find_model(ModelOptions(model=str(tmp_path / "vit"), device="cpu")).open([read])
+    test = opened.test_cover(read, np.eye(6), [0])
+    assert (test.kind, test.n_patches, len(test.elsewhere)) == ("label", 4, 19)
+    with torch.no_grad():
+        whole, covered = (opened.loaded.model(**opened.encode(each)[0]).logits[0] for each in (read, _cover(read)))
+    best = int(whole.argmax())
+    assert test.answer == f"LABEL_{best}"
+    assert test.shown == pytest.approx(float((whole - covered)[best]), abs=1e-5)
+
+
+def _cover(photo: Photo) -> Photo:
+    """The same image without the first four patches on its diagonal, made by hand."""
+    pixels = np.asarray(photo.image).copy()
+    mean = pixels.mean(axis=(0, 1)).round()
+    for n in range(4):
+        pixels[15 * n : 15 * (n + 1), 20 * n : 20 * (n + 1)] = mean
+    covered = Photo("covered")
+    covered.image, covered.question, covered.sha256 = Image.fromarray(pixels), "", ""
+    return covered
 
 
 def test_dinov2_is_converted_from_its_package_and_looks_at_the_face() -> None:

@@ -12,7 +12,7 @@ from attnviz.inputs import Inputs
 from attnviz.measures import choose_measures
 from attnviz.measures.rows import MAX_DRAWN_WEIGHTS
 from attnviz.models.plan import Needs, plan_recording
-from attnviz.models.protocols import EVERY, AttentionModel, LayersAndHeads
+from attnviz.models.protocols import EVERY, AttentionModel, Coverable, LayersAndHeads
 from attnviz.records import AttentionMaps
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle
@@ -56,6 +56,8 @@ def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
             maps = add_known_heads(plan.record(document.text, document.name), heads)
             folder = out if len(documents) == 1 else out / document.slug
             drawing = replace(drawing, ask=partial(ask_answer, model, document.text) if is_asked else None)
+            if spec.cover and isinstance(model, Coverable):
+                drawing = replace(drawing, cover=partial(model.test_cover, document.text))
             drawn = yield from _number_as_in_model(model, drawing, maps).draw(maps, folder)
             notices = (*first, *plan.notices(maps), *drawn.notices)
             first = []

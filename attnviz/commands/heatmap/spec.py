@@ -18,6 +18,14 @@ class HeatmapSpec:
     question: Annotated[
         str | None, Option("What is asked about an image, of a model that reads both.", ARGUMENT, "QUESTION")
     ] = None
+    cover: Annotated[
+        bool,
+        Option(
+            "Cover what heads look at most in an image, and 19 times as much elsewhere: how much the answer loses.",
+            MODEL,
+            flags="--cover/--no-cover",
+        ),
+    ] = True
     model: ModelOptions = ModelOptions()
     pretrained: PretrainedOptions = PretrainedOptions()
     factored: Annotated[

@@ -6,7 +6,7 @@ takes to watch every step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -22,14 +22,17 @@ from attnviz.records import AttentionMaps, Setting
 KEPT = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_bos_token_id")
 
 
-def write_greedily(writer: Any, n_tokens: int, inputs: Mapping[str, Any], n_before: int) -> tuple[int, ...]:
+def write_greedily(
+    writer: Any, n_tokens: int, inputs: Mapping[str, Any], n_before: int, never: Sequence[int] = ()
+) -> tuple[int, ...]:
     """Let a model write behind so many tokens, each time the most probable one; an end marker is among them.
 
-    What its files say of penalties is left out.
+    What its files say of penalties is left out. `never`: tokens that it does not write, since they stand for an image.
     """
     from transformers import GenerationConfig
 
     kept = {name: getattr(writer.generation_config, name) for name in KEPT}
+    kept["suppress_tokens"] = [*never] or None
     writer.generation_config = GenerationConfig(max_new_tokens=n_tokens, do_sample=False, num_beams=1, **kept)
     with enough_memory(), torch.inference_mode():
         return tuple(map(int, writer.generate(**inputs)[0, n_before:].tolist()))

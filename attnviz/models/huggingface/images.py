@@ -7,17 +7,19 @@ measured, see `attnviz.models.locating`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from inspect import signature
 from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.images import Photo
+from attnviz.models.covering import measure_covers
 from attnviz.models.device import enough_memory, versions
 from attnviz.models.huggingface.generating import write_greedily
 from attnviz.models.huggingface.model import HuggingFaceModel
@@ -27,8 +29,12 @@ from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.models.recording.labels import tokens_of
 from attnviz.models.recording.record import Recording, record
 from attnviz.records import AttentionMaps
+from attnviz.records.covering import CoverTest, LossKind
 from attnviz.records.grid import Grid
 
+# What is known of an image before its attention is recorded: of which kind of token what is written is, that, the group
+# of attentions that has patches, where these are, and names of what is none.
+Seen = tuple[int, tuple[int, ...], str, Places, dict[int, str]]
 MAX_RATIO = 8  # of an image's longer side to the shorter one: many models make the shorter one as long as they want it
 ASK = 'Ask in quotes behind the file: attnviz heatmap photo.jpg "What is on the desk?" --model FOLDER --generate 12'
 
@@ -36,6 +42,8 @@ ASK = 'Ask in quotes behind the file: attnviz heatmap photo.jpg "What is on the 
 @dataclass(frozen=True, eq=False)
 class ImageModel(HuggingFaceModel):
     """A model that reads images, with or without a question. Its `tokenizer` is the processor of its files."""
+
+    seen: dict[str, Seen] = field(default_factory=dict, init=False)  # by the sha256 of the image that was read last
 
     def encode(self, text: str, choice: LayersAndHeads = EVERY) -> Any:
         """Return what the model is given. Raises as `attention` does."""
@@ -64,17 +72,10 @@ class ImageModel(HuggingFaceModel):
         """
         photo = self._check_photo(text)
         inputs, _ = self.encode(photo, choice)
-        written = self._write(inputs, self.extras.generate) if self.extras.generate is not None else ()
-        with record(heads=[0]) as every:
-            self._attend(inputs)
-        group, places, markers = self._find_places(every, photo, inputs)
-        for kind in (0, 1):  # where what is read may look ahead, it is told from what is written by a 1
-            with record(model=self.name, revision=self.revision, layers=choice.layers, heads=choice.heads) as recording:
-                self._attend(_append(inputs, written[:-1], kind))
-            (maps,) = recording.only(group)
-            n_read = len(maps.keys) - len(written[:-1])
-            if not maps.weights[:, :, :n_read, n_read:].any():
-                break
+        kind, written, group, places, markers = self._see(photo, inputs)
+        with record(model=self.name, revision=self.revision, layers=choice.layers, heads=choice.heads) as recording:
+            self._attend(_append(inputs, written[:-1], kind))
+        (maps,) = recording.only(group)
         left, top, right, bottom = (share * side for share, side in zip(places.box, photo.image.size * 2, strict=True))
         shown = photo.image.crop((round(left), round(top), round(right), round(bottom)))
         grid = Grid(places.n_rows, places.n_columns, image=shown, at=places.at)
@@ -93,6 +94,72 @@ class ImageModel(HuggingFaceModel):
             facts=replace(maps.provenance.facts, chosen=tuple(map(self._decode, written))),
         )
         return replace(maps, queries=tokens, keys=tokens, grid=grid, provenance=provenance)
+
+    def test_cover(self, text: str, look: Float[np.ndarray, "row column"], queries: Sequence[int]) -> CoverTest | None:
+        """Measure what an answer loses where the patches are covered that a look gives most, and where others are.
+
+        The answer is what some queries wrote, the model's label, or the output of a query; None where there is none.
+        Raises as `attention` does.
+        """
+        photo = self._check_photo(text)
+        kind, written, _, places, _ = self._see(photo, self._prepare(photo))
+
+        def answer(image: Any) -> Any:
+            return self._attend(_append(self._prepare(photo, image), written[:-1], kind))
+
+        def measure(image: Any) -> float:
+            lost = whole - read(answer(image))
+            return float(lost.norm() / whole.norm() if what == "output" else lost.sum())
+
+        with_all = answer(photo.image)
+        found = self._choose_answer(with_all, written, queries)
+        if found is None:
+            return None
+        what, said, read = found
+        whole = read(with_all)
+        number, (shown, *elsewhere) = measure_covers(measure, photo.image, places.box, look)
+        return CoverTest(what, said, number, shown, tuple(elsewhere))
+
+    def _choose_answer(
+        self, output: Any, written: Sequence[int], queries: Sequence[int]
+    ) -> tuple[LossKind, str, Callable[[Any], Tensor]] | None:
+        """Choose what is measured of an output, its name, and how it is read; None where there is nothing."""
+        logits: Any = getattr(output, "logits", None)
+        states = getattr(output, "last_hidden_state", None)
+        if is_asked(self.loaded.model):
+            before = len(logits[0]) - len(written)
+            if not written or min(queries) < before:
+                return None
+            words = [written[query - before] for query in queries]
+            said = "".join(map(self._decode, words)).strip()
+            return "words", said, lambda each: each.logits[0, queries].log_softmax(-1)[range(len(words)), words]
+        if logits is not None and logits.ndim == 2:
+            best = int(logits.argmax())
+            return "label", str(self.loaded.model.config.id2label[best]), lambda each: each.logits[0, best]
+        if states is None or states.ndim != 3 or states.shape[1] <= queries[0]:
+            return None
+        return "output", "", lambda each: each.last_hidden_state[0, queries[0]]
+
+    def _see(self, photo: Photo, inputs: Inputs) -> Seen:
+        """Let the model write, and find where in its input the image is: once, while it reads one image."""
+        if photo.sha256 not in self.seen:
+            written = self._write(inputs, self.extras.generate) if self.extras.generate is not None else ()
+            with record(heads=[0]) as every:
+                self._attend(inputs)
+            group, places, markers = self._find_places(every, photo, inputs)
+            self.seen.clear()
+            self.seen[photo.sha256] = self._find_kind(inputs, written, group), written, group, places, markers
+        return self.seen[photo.sha256]
+
+    def _find_kind(self, inputs: Inputs, written: Sequence[int], group: str) -> int:
+        """Find by which kind of token what is written is told from what is read, where that may look ahead."""
+        if len(written) < 2:
+            return 0
+        with record(heads=[0]) as recording:
+            self._attend(_append(inputs, written[:-1], 0))
+        (maps,) = recording.only(group)
+        n_read = len(maps.keys) - len(written[:-1])
+        return int(maps.weights[:, :, :n_read, n_read:].any())
 
     def _check_photo(self, text: str) -> Photo:
         if not isinstance(text, Photo):
@@ -122,13 +189,16 @@ class ImageModel(HuggingFaceModel):
         taken = {*signature(self.loaded.model.forward).parameters} - {"labels"}
         return {name: each for name, each in found.items() if name in taken}
 
-    def _attend(self, inputs: Inputs) -> None:
+    def _attend(self, inputs: Inputs) -> Any:
         with enough_memory(), torch.inference_mode(), others_failure(self.name):
-            self.loaded.model(**inputs)
+            return self.loaded.model(**inputs)
 
     def _write(self, inputs: Inputs, n_tokens: int) -> tuple[int, ...]:
         with others_failure(self.name):
-            return write_greedily(self.loaded.model, n_tokens, inputs, inputs["input_ids"].shape[1])
+            config, n_before = self.loaded.model.config, inputs["input_ids"].shape[1]
+            names = ("image_token_id", "image_token_index", "video_token_id")
+            of_images = [getattr(config, each) for each in names if getattr(config, each, None) is not None]
+            return write_greedily(self.loaded.model, n_tokens, inputs, n_before, of_images)
 
     def _decode(self, token: int) -> str:
         processor: Any = self.loaded.tokenizer

@@ -41,6 +41,7 @@ ANSWERS: dict[type[object], tuple[str, str]] = {  # by capability what a model w
     ),
     Classifies: ("classifies no texts", "predict takes --model multi, or one saved as ForSequenceClassification."),
 }
+OF_TEXTS = ("max_tokens", "chat", "without", "pair", "target_text", "attention")  # options
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?(@[\w./-]{1,95})?")  # …@ a revision
 
 
@@ -93,6 +94,10 @@ class HuggingFaceReference(ModelReference):
 
         device, writes = pick(self.spec.device), self.extras.generate is not None
         reads_images = any(isinstance(each, Photo) for each in texts)
+        for option in OF_TEXTS if reads_images else ():
+            if getattr(self.spec, option, None) or getattr(self.extras, option, None):
+                problem = f"--{option.replace('_', '-')} is for texts, and {self} reads an image, always all of it"
+                raise InvalidOption(problem, hint="Leave it out.")
         answers = "none" if self.answers is None else _choose_head(self.list_classes(), self.answers)
         head: HeadKind = "images" if reads_images else "tokens" if writes else answers
         kinds: dict[HeadKind, type[HuggingFaceModel]] = {
