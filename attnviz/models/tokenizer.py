@@ -15,7 +15,6 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 from jaxtyping import Int
@@ -233,23 +232,16 @@ def train(texts: Iterable[str], spec: VocabularyOptions, classify: bool = False)
     return TextTokenizer(tokenizer, classify)
 
 
-_loaded: WeakValueDictionary[tuple[str, bool], TextTokenizer] = WeakValueDictionary()  # by their files' contents
-
 WRITES = "attnviz vocab writes a tokenizer.json."
 
 
 def load(path: Path, classify: bool = False) -> TextTokenizer:
-    """Return a `tokenizer.json`, or the one in a folder. Raises InvalidModel naming the file.
-
-    Models whose files are the same share one, and with it the text that it remembers.
-    """
+    """Return a `tokenizer.json`, or the one in a folder. Raises InvalidModel naming the file."""
     file = path / "tokenizer.json" if is_folder(path) else path
     try:
         text = read_bytes(file, MAX_VOCABULARY, InvalidModel, WRITES).decode()
     except UnicodeDecodeError as error:
         raise InvalidModel(f"{file} is not a tokenizer.json: it is not JSON", hint=WRITES) from error
-    if (known := _loaded.get((text, classify))) is not None:
-        return known
     check_tokenizer(text, file)
     try:
         vocabulary = Tokenizer.from_str(text)
@@ -260,4 +252,4 @@ def load(path: Path, classify: bool = False) -> TextTokenizer:
     if classify and vocabulary.token_to_id(CLASSIFY) != SPECIAL.index(CLASSIFY):
         problem = f"{file} lacks {CLASSIFY}, which this model puts before each text"
         raise InvalidModel(problem, hint="Copy the folder again.")
-    return _loaded.setdefault((text, classify), TextTokenizer(vocabulary, classify))
+    return TextTokenizer(vocabulary, classify)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from weakref import ref
 
 import pytest
 from hypothesis import example, given
@@ -246,21 +244,3 @@ def test_a_vocabulary_that_cannot_classify_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidModel, match=r"tokenizer\.json lacks \[CLS\]"):
         load(tmp_path, classify=True)
     assert load(tmp_path).encode("a").ids == (3,)
-
-
-def test_models_of_one_vocabulary_share_it_and_cut_a_text_once(tmp_path: Path) -> None:
-    """And no longer than there is such a model."""
-    vocabulary = train(["a b c"], VocabularyOptions(min_frequency=1), classify=True).to_json()
-    files = [tmp_path / name for name in ("one.json", "other.json")]
-    for file in files:
-        file.write_text(vocabulary, encoding="utf-8")
-    one, other = (load(file, classify=True) for file in files)
-    assert one is other
-    assert one.encode("a b") is other.encode("a b")
-    assert load(files[0]) is not one, "a model that puts no marker before the text"
-    files[1].write_text(train(["a b d"], VocabularyOptions(min_frequency=1), classify=True).to_json(), encoding="utf-8")
-    assert load(files[1], classify=True) is not one
-    seen = ref(one)
-    del one, other
-    gc.collect()
-    assert seen() is None
