@@ -376,12 +376,6 @@ class LazyRows(Sequence[Row]):
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and self._rows == tuple(other)
-
-    def __hash__(self) -> int:
-        return hash(self._rows)
-
 
 @dataclass(frozen=True)
 class Table:
