@@ -3,8 +3,8 @@ import { atlas, chosen, findHeads, headCalled, measureCalled, unnamed, WAYS } fr
 import { commandLine, headCard, SHADES } from "./atlas-head.js";
 import { axesOf, colourOfPattern, HeadPlot, scaleOfGrid } from "./atlas-plot.js";
 import { chipsOfHeads, nothingFound } from "./chips.js";
-import { groundOf, legend } from "./colour.js";
-import { byId, chooser, element } from "./dom.js";
+import { legend } from "./colour.js";
+import { byId, chooser, element, onDark } from "./dom.js";
 import { tell } from "./readout.js";
 import { change, state } from "./state.js";
 import { makers } from "./views.js";
@@ -98,7 +98,7 @@ class AtlasPage {
 
   showCards() {
     const { heads } = chosen();
-    const now = [...heads, isPinned, groundOf()].join(); // shades are others on paper, as that of a print is
+    const now = [...heads, isPinned, onDark.matches].join(); // shades are others on paper, as that of a print is
     if (this.shown === now) return;
     this.shown = now;
     const cards = heads.map((name) => headCard(headCalled(name), this.buttons(name)));

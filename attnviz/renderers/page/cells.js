@@ -116,8 +116,8 @@ export class Cells {
     return kept.map(({ place }) => place);
   }
 
-  // Columns that get at least so many equal shares, as the mean of all rows, most first.
-  columnsThatGet(times) {
+  // What each column gets in equal shares, as the mean of all rows.
+  received() {
     if (this.means === undefined) {
       this.means = new Float64Array(this.nColumns);
       for (let row = 0; row < this.nRows; row++) {
@@ -127,8 +127,13 @@ export class Cells {
         }
       }
     }
-    const wanted = [...this.means.keys()].filter((column) => this.means[column] >= times);
-    return wanted.sort((a, b) => this.means[b] - this.means[a]);
+    return this.means;
+  }
+
+  // Columns that get at least so many equal shares, most first.
+  columnsThatGet(times) {
+    const means = this.received();
+    return [...means.keys()].filter((column) => means[column] >= times).sort((a, b) => means[b] - means[a]);
   }
 }
 

@@ -5,9 +5,6 @@ import { colourOf, content, element, onDark, write } from "./dom.js";
 const N_SHADES = 256; // of each palette on paper, and behind them as many on a dark ground
 const palettes = new Map(Object.entries(content.colours).map(([name, base64]) => [name, bytesOf(base64)]));
 
-// On paper, which a print is on whatever the screen is, colours are others than on a dark ground.
-export const groundOf = () => (onDark.matches ? "dark" : "paper");
-
 // Where a value lies on the scale, 0 to 1; what lies outside is at its end.
 export function placeOf(value, scale) {
   const low = heightOf(scale.low, scale);
@@ -85,12 +82,9 @@ export function hatching(context) {
 
 // A bar of colours with the numbers and the words that a figure has.
 export function legend(scale, isHatched = false) {
-  const bar = element("canvas", { class: "bar", width: 256, height: 1, "aria-hidden": "true" });
-  const pen = bar.getContext("2d");
-  for (let x = 0; x < 256; x++) {
-    pen.fillStyle = paintOf(scale)(x / 255);
-    pen.fillRect(x, 0, 1, 1);
-  }
+  const bar = element("div", { class: "bar" });
+  const shades = Array.from({ length: N_SHADES }, (_, shade) => paintOf(scale)(shade / (N_SHADES - 1)));
+  bar.style.backgroundImage = `linear-gradient(to right, ${shades.join(", ")})`;
   const ticks = element("div", { class: "ticks", "aria-hidden": "true" });
   for (const [place, text] of scale.ticks) {
     const tick = element("span", {}, text);

@@ -1,7 +1,7 @@
 // A matrix on its canvas: cells, the cross at the current cell, and labels.
-import { backdropOf, groundOf, hatching, imageOf } from "./colour.js";
+import { backdropOf, hatching, imageOf } from "./colour.js";
 import { hasQueries, isDifference } from "./content.js";
-import { colourOf } from "./dom.js";
+import { colourOf, onDark } from "./dom.js";
 
 const FONT_SIZE = 11; // pixels, of a label
 const LABEL = 12; // pixels that a label takes
@@ -76,7 +76,7 @@ export function paint(plot) {
 
 function paintCells(plot) {
   const pool = Math.max(1, Math.ceil(1 / (plot.side * devicePixelRatio)));
-  const kind = `${pool} ${groundOf()}`;
+  const kind = `${pool} ${onDark.matches}`;
   if (!plot.images.has(kind)) plot.images.set(kind, imageOf(plot.cells, plot.scale, pool));
   const [image, side] = [plot.images.get(kind), plot.side * pool];
   const backdrop = backdropOf(plot.map);

@@ -159,7 +159,8 @@ class Sentence {
     this.arcs = drawing("svg", { class: "over", "aria-hidden": "true" });
     this.part = element("div", { class: "sentence" }, this.arcs, this.words);
     const { special } = writingOf(axis); // markers receive much, and are no words
-    const gain = (place) => content.answer?.words[axis.positions[place]] ?? (special[place] ? 0 : this.received(place));
+    const received = (key) => heads.reduce((sum, { number }) => sum + cellsOf(number).received()[key], 0);
+    const gain = (place) => content.answer?.words[axis.positions[place]] ?? (special[place] ? 0 : received(place));
     const strengths = axis.labels.map((_, place) => gain(place));
     const most = Math.max(...strengths.map(Math.abs)) || 1;
     for (const [place, strength] of strengths.entries()) {
@@ -168,13 +169,6 @@ class Sentence {
     }
     const places = [...strengths.keys()].sort((a, b) => Math.abs(strengths[b]) - Math.abs(strengths[a]));
     this.first = places.find((place) => this.looksOf(place).some(({ key }) => key !== place)) ?? 0;
-  }
-
-  // Equal shares, of all queries of all heads.
-  received(key) {
-    const ofHead = (cells) =>
-      cells.strongestOf(null, key, cells.nRows).map(([row]) => cells.at(row, key) / cells.shares[row]);
-    return this.heads.flatMap(({ number }) => ofHead(cellsOf(number))).reduce((sum, each) => sum + each, 0);
   }
 
   looksOf(place) {
