@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, cast
 
 from attnviz import store
@@ -15,9 +14,7 @@ from attnviz.commands.lesson.spec import LessonSpec
 from attnviz.display import escape_for_display
 from attnviz.inputs import Inputs
 from attnviz.models.protocols import Traceable
-from attnviz.renderers.page import bundle
-from attnviz.renderers.page.bundle import join_scripts, join_styles, read_part
-from attnviz.renderers.page.fonts import write_font_face
+from attnviz.renderers.page.bundle import write_page
 from attnviz.report import Column, Note, Report, Table
 from attnviz.running import Events, Result
 from attnviz.views import captions
@@ -46,8 +43,14 @@ def lesson(spec: LessonSpec, inputs: Inputs) -> Events:
         "recall": describe_recall(),
     }
     _, name = split_out(spec.figure.out)
+    strings = {
+        "language": LANGUAGE_TAGS[language],
+        "title": phrase("page.title", language),
+        "noscript": phrase("ui.noscript", language),
+    }
+    page = write_page("lesson.html", content, ("lesson.js",), ("base.css", "lesson.css"), strings, ROOM)
     with store.locked(inputs.out):
-        store.write(inputs.out / name, write_page(content))
+        store.write(inputs.out / name, page)
     columns = (Column("model"), Column("layers"), Column("heads"), Column("numbers for each token"))
     rows = tuple((m["name"], m["nLayers"], m["nHeads"], m["dModel"]) for m in content["models"])
     tables = (Table("models", "What the page shows", "facts", columns, rows), Note(BY_HAND))
@@ -85,15 +88,3 @@ def _describe_sentence(inputs: Inputs, language: Language) -> tuple[dict[str, An
         ],
     }
     return content, notices
-
-
-def write_page(content: dict[str, Any]) -> bytes:
-    """Write the whole file: the same content gives the same bytes."""
-    strings = {
-        "language": LANGUAGE_TAGS[content["language"]],
-        "title": content["words"]["page.title"],
-        "noscript": phrase("ui.noscript", content["language"]),
-    }
-    script = join_scripts(("lesson.js",), ROOM)
-    style = write_font_face(json.dumps(content, ensure_ascii=False)) + join_styles(("base.css", "lesson.css"), ROOM)
-    return bundle.write_page(read_part("lesson.html", ROOM), content, script, style, **strings).encode("utf-8")

@@ -21,11 +21,13 @@ const [drawnAtFirst] = Object.keys(WAYS);
 Object.assign(plain, { draw: drawnAtFirst, x: acrossAtFirst, y: upAtFirst, heads: atlas.first });
 
 // What is chosen. Measures and heads go by their names: a link may be of another survey, and what is not there is left out.
+// A comma after a head says that it stays, until there is another to stand beside it.
 export function chosen() {
   const known = (name) => (measureCalled(state[name]) < 0 ? plain[name] : state[name]);
   const heads = state.heads.split(",").filter((name) => headCalled(name) >= 0);
+  const isPinned = heads.length > 0 && state.heads.includes(",");
   const draw = state.draw in WAYS ? state.draw : plain.draw;
-  return { draw, x: known("x"), y: known("y"), heads: heads.length ? heads.slice(0, 2) : [atlas.first] };
+  return { draw, x: known("x"), y: known("y"), heads: heads.length ? heads.slice(0, 2) : [atlas.first], isPinned };
 }
 
 export const measureCalled = (title) => atlas.measures.findIndex((measure) => measure.title === title);

@@ -10,21 +10,17 @@ import { change, state } from "./state.js";
 import { makers } from "./views.js";
 
 const HINT = "Choose a head; arrows go from one to the next.";
-let isPinned = false; // the head that is shown, until there is another to stand beside it
 
 function chooseHead(place) {
-  const { heads } = chosen();
+  const { heads, isPinned } = chosen();
   const { name } = atlas.heads[place];
-  if (heads.includes(name)) return;
-  const beside = isPinned || heads.length > 1 ? `${heads[0]},${name}` : name;
-  isPinned = false;
-  change({ heads: beside });
+  if (!heads.includes(name)) change({ heads: isPinned ? `${heads[0]},${name}` : name });
 }
 
 // What is found, the best of it opened, unless two heads are held side by side.
 function look(find) {
   const [best] = findHeads(find);
-  const isOpened = best && !isPinned && chosen().heads.length < 2;
+  const isOpened = best && !chosen().isPinned;
   change({ find, ...(isOpened ? { heads: atlas.heads[best[0]].name } : {}) });
 }
 
@@ -97,7 +93,7 @@ class AtlasPage {
   }
 
   showCards() {
-    const { heads } = chosen();
+    const { heads, isPinned } = chosen();
     const now = [...heads, isPinned, onDark.matches].join(); // shades are others on paper, as that of a print is
     if (this.shown === now) return;
     this.shown = now;
@@ -107,11 +103,11 @@ class AtlasPage {
   }
 
   buttons(name) {
-    const { heads } = chosen();
+    const { heads, isPinned } = chosen();
     const text = heads.length > 1 ? "Close" : isPinned ? "Alone" : "Side by side …";
     const press = () => {
-      if (heads.length < 2) isPinned = !isPinned;
-      change({ heads: heads.filter((each) => heads.length < 2 || each !== name).join() });
+      const others = heads.filter((each) => each !== name).join();
+      change({ heads: others || (isPinned ? name : `${name},`) });
       this.cards.querySelector("button")?.focus();
     };
     return [element("button", { type: "button", onclick: press, "aria-label": `${text}: head ${name}` }, text)];

@@ -22,6 +22,7 @@ from string import Template
 from zlib import compress
 
 from attnviz.display import replace_surrogates
+from attnviz.renderers.page.fonts import write_font_face
 
 HERE = "attnviz.renderers.page"
 IMPORT = re.compile(r'^import \{[^}]*\} from "[./\w-]*/(?P<name>[\w-]+\.js)";\n', re.MULTILINE)
@@ -46,11 +47,6 @@ def join_scripts(names: tuple[str, ...], room: str = HERE) -> str:
     return "\n".join(IDLE.sub("", EXPORT.sub("", IMPORT.sub("", read_part(name, room)))).strip() for name in order)
 
 
-def join_styles(names: Sequence[str], room: str = HERE) -> str:
-    """Styles as one, in this order."""
-    return IDLE.sub("", "".join(read_part(name, room) for name in names))
-
-
 @cache
 def read_part(name: str, room: str = HERE) -> str:
     """A file of a page: of its own room, a package, else of what pages share."""
@@ -58,8 +54,22 @@ def read_part(name: str, room: str = HERE) -> str:
     return (own if own.is_file() else files(HERE).joinpath(name)).read_text(encoding="utf-8")
 
 
-def write_page(template: str, content: object, script: str, style: str, **strings: str) -> str:
-    """Fill a page: `strings` stand in the HTML as they are given, but for characters that would be markup there."""
+def write_page(
+    template: str,
+    content: object,
+    modules: Sequence[str],
+    styles: Sequence[str],
+    strings: Mapping[str, str],
+    room: str = HERE,
+) -> bytes:
+    """Fill a page of a room with its modules, its styles in this order, and the glyphs that its content needs.
+
+    `strings` stand in the HTML as they are given, but for characters that would be markup there. The same content gives
+    the same bytes.
+    """
+    script = join_scripts(tuple(modules), room)
+    style = write_font_face(json.dumps(content, ensure_ascii=False))
+    style += IDLE.sub("", "".join(read_part(name, room) for name in styles))
     written = json.dumps(content, allow_nan=False, separators=(",", ":"))
     elements: tuple[tuple[str, Mapping[str, str], str], ...] = (
         ("style", {}, style),
@@ -67,12 +77,13 @@ def write_page(template: str, content: object, script: str, style: str, **string
         ("script", {"type": "module"}, script),
     )
     unpack = join_scripts((UNPACK,))
-    return Template(template).substitute(
+    page = Template(read_part(template, room)).substitute(
         {name: escape(replace_surrogates(text).replace("\0", "\ufffd")) for name, text in strings.items()},
         policy=_write_policy((unpack, script), (style,)),
         packed=b64encode(compress(json.dumps(elements, separators=(",", ":")).encode("ascii"), 9)).decode("ascii"),
         unpack=unpack,
     )
+    return page.encode("utf-8")
 
 
 def _write_policy(scripts: Sequence[str], styles: Sequence[str]) -> str:

@@ -5,12 +5,10 @@ The parts lie in this folder; how they become one file is `bundle`. The same rep
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
-from attnviz.renderers.page.bundle import join_scripts, join_styles, read_part, write_page
+from attnviz.renderers.page.bundle import write_page
 from attnviz.renderers.page.document import content
-from attnviz.renderers.page.fonts import write_font_face
 from attnviz.renderers.page.packing import write_parts
 from attnviz.report import FigureStyle, Report
 from attnviz.words import LANGUAGE_TAGS, list_phrases
@@ -36,9 +34,8 @@ STYLES = ("base.css", "page.css")
 def html(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
     """One page with the maps, charts and tables of the report. Raises InvalidOption where there are none of them."""
     document, parts = content(report, look)
-    script = join_scripts((*(module for part, module in PARTS.items() if document.get(part)), MAIN))
-    style = write_font_face(json.dumps(document, ensure_ascii=False))
-    style += join_styles((*STYLES, *(name for name, of in STYLED.items() if any(map(document.get, of)))))
+    modules = (*(module for part, module in PARTS.items() if document.get(part)), MAIN)
+    styles = (*STYLES, *(name for name, of in STYLED.items() if any(map(document.get, of))))
     strings = {name.replace(".", "_"): said for name, said in list_phrases(look.lang, "ui").items()}
     strings |= {"title": report.title, "cells": write_parts(parts), "language": LANGUAGE_TAGS[look.lang]}
-    yield NAME, write_page(read_part("page.html"), document, script, style, **strings).encode("utf-8")
+    yield NAME, write_page("page.html", document, modules, styles, strings)
