@@ -20,11 +20,16 @@ export function overview(panel) {
     const sort = (name) => change({ sort: name }, true);
     byId("choosers").append(chooser(write("ui.sort"), [["", write("ui.by_place")], ...orders], state.sort, sort));
   }
-  const ways = waysOf(picture);
+  const { by, order } = orderOf(picture);
+  const caption = (place) => [
+    element("strong", {}, isolated(picture.titles[place])),
+    ...(by ? [`: ${by.write(by.numbers[place])}`] : []),
+    ...(nameIn(picture, place) ? [" ", nameIn(picture, place)] : []),
+  ];
   const hint = () => tell(write("ui.open_map", first));
-  panel.append(element("h2", {}, isolated(ways.title)), grid);
+  panel.append(element("h2", {}, isolated(by ? write("ui.sorted", by) : picture.title)), grid);
   const scale = scaleOf();
-  const small = ways.order.map((place) => new Thumbnail(picture, place, scale, ways, hint));
+  const small = order.map((place) => new Thumbnail(picture, place, scale, { caption }, hint));
   grid.append(...small.map(({ button }) => button));
   roving(grid, ".map", () => getComputedStyle(grid).gridTemplateColumns.split(" ").length);
   drawAll(small);
@@ -34,18 +39,6 @@ export function overview(panel) {
     mark: hint,
     draw: () => drawAll(small),
   };
-}
-
-// In which order maps stand, and what they are called.
-function waysOf(picture) {
-  const { by, order } = orderOf(picture);
-  const caption = (place) => [
-    element("strong", {}, isolated(picture.titles[place])),
-    ...(by ? [`: ${by.write(by.numbers[place])}`] : []),
-    ...(nameIn(picture, place) ? [" ", nameIn(picture, place)] : []),
-  ];
-  const title = by ? write("ui.sorted", by) : picture.title;
-  return { order, caption, title };
 }
 
 export class Thumbnail {
