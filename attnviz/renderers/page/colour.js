@@ -15,7 +15,7 @@ export function placeOf(value, scale) {
 const heightOf = (value, scale) => (scale.is_logarithmic ? Math.log(value) : value);
 
 // What a value is a multiple of: of lift an equal share of its row, else 1.
-export const unitOf = (cells, row, { is_multiple }) => (is_multiple ? cells.shares[row] : 1);
+const unitOf = (cells, row, { is_multiple }) => (is_multiple ? cells.shares[row] : 1);
 
 export function placeOfCell(cells, row, column, scale) {
   return placeOf(cells.at(row, column) / unitOf(cells, row, scale), scale);

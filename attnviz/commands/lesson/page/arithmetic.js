@@ -7,7 +7,7 @@ export function unpack(packed) {
   return new Float32Array(bytes.buffer);
 }
 
-export const dot = (left, right) => left.reduce((total, each, at) => total + each * right[at], 0);
+const dot = (left, right) => left.reduce((total, each, at) => total + each * right[at], 0);
 
 const sum = (numbers) => numbers.reduce((total, each) => total + each, 0);
 
