@@ -404,36 +404,6 @@ def test_gates_and_soft_words_are_none_of_ours() -> None:
             recorded(lambda model=model: model(drawn(7, N, 16)))  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("is_scattered", [False, True])
-def test_a_softmax_over_the_edges_of_a_graph_is_attention(is_scattered: bool) -> None:
-    """As PyTorch Geometric has it: what edges go to attends to what they come from. Sums without one are named."""
-    source, target = torch.tensor([[0, 1, 2, 0, 3, 0, 1, 2, 3], [1, 0, 1, 2, 2, 3, 3, 2, 3]])
-
-    def add(edges: Tensor) -> Tensor:
-        empty = torch.zeros(4, *edges.shape[1:])
-        if is_scattered:
-            return empty.scatter_add_(0, target.view(-1, *[1] * (edges.ndim - 1)).expand_as(edges), edges)
-        return empty.index_add_(0, target, edges)
-
-    def attend(own: Any, states: Tensor) -> Tensor:
-        for n in range(2):
-            heads = own.states(states).view(4, 2, 16)
-            shares = (own.from_(heads)[source] + own.to_(heads)[target]).squeeze(-1).exp()
-            own.shares[n] = shares / add(shares)[target]
-            states = add(own.shares[n].unsqueeze(-1) * heads[source]).mean(1)
-        return states
-
-    model: Any = Module(attend, states=nn.Linear(16, 32), **linears(from_=1, to_=1))
-    model.shares = {}
-    (maps,) = found = recorded(lambda: model(drawn(11, 4, 16)), tokens=list("abcd"))
-    assert not found.not_seen
-    for layer, shares in model.shares.items():
-        assert np.array_equal(maps.weights[layer][:, target, source], shares.detach().T.numpy())
-        assert (maps.attendable[layer].sum(), maps.queries.pieces) == (9, tuple("abcd"))
-    with pytest.raises(InvalidRecord, match="sums over edges, whose weights"):
-        recorded(lambda: Module(lambda _, states: add(states[source]))(drawn(12, 4, 16)))
-
-
 @pytest.mark.parametrize("n_written", [4, N])
 def test_steps_of_a_recurrent_decoder_are_rows(n_written: int) -> None:
     """A translator was as many layers of one row as it wrote words."""

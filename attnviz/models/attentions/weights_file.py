@@ -22,7 +22,6 @@ from attnviz.display import escape_for_display, list_first
 from attnviz.errors import InvalidOption, InvalidRecord, InvalidSelection, TooLarge
 from attnviz.models.attentions.numbered import join_by_number
 from attnviz.models.attentions.objects import EMPTY, list_object, load_torch, to_array
-from attnviz.models.capture.edges import fill_edges
 from attnviz.models.recording.names import PADDING
 from attnviz.records.single import OF_TEXT
 from attnviz.store import shorten_path
@@ -159,14 +158,17 @@ def _join_edges(arrays: list[FileArray]) -> list[FileArray]:
             if is_index and nodes.size and nodes.min() >= 0:
                 nodes, n_nodes = nodes.astype(int), int(nodes.max()) + 1
                 shape = (*beside[0].shape[1:], n_nodes, n_nodes)
-                edges = FileArray("edges", shape, 4, partial(_fill_edges, nodes, beside[0], n_nodes))
+                edges = FileArray("edges", shape, 4, partial(_fill_edges, nodes, beside[0], shape))
                 return [edges, *(each for each in arrays if each not in (index, beside[0]))]
     return arrays
 
 
-def _fill_edges(nodes: np.ndarray, beside: FileArray, n_nodes: int) -> FileWeights:
-    """Read the edges [2, edge] of a graph as a map: targets ask sources."""
-    weights, given = fill_edges(nodes[0], nodes[1], to_array(beside.read().weights), n_nodes)
+def _fill_edges(nodes: np.ndarray, beside: FileArray, shape: tuple[int, ...]) -> FileWeights:
+    """Read the edges [2, edge] of a graph as a map: targets ask sources. Edges between the same two nodes add up."""
+    weights, given = np.zeros((*shape[-2:], *shape[:-2]), dtype=np.float32), np.zeros(shape[-2:], dtype=bool)
+    np.add.at(weights, (nodes[1], nodes[0]), to_array(beside.read().weights))
+    given[nodes[1], nodes[0]] = True
+    weights = np.moveaxis(weights, 2, 0) if weights.ndim > 2 else weights[None]
     return FileWeights(weights, known=("head", "query"), given=given)
 
 

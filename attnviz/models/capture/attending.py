@@ -17,21 +17,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attnviz.models.capture.captured import NO_SCORE, ROUNDED, find_allowed
-from attnviz.models.capture.edges import fill_edges
 from attnviz.models.capture.follow import Operation
-from attnviz.models.capture.ids import (
-    NOTHING,
-    Ids,
-    Known,
-    Softmax,
-    Store,
-    collapse,
-    family_of,
-    is_learned,
-    nobody,
-    place_of,
-    row_of,
-)
+from attnviz.models.capture.ids import NOTHING, Ids, Known, Softmax, Store, collapse, is_learned, nobody, row_of
 
 MISSED = 1e-3  # by which a row of weights may miss 1
 TINY = 1e-30
@@ -264,43 +251,6 @@ class Rule:
         kept = [axis for axis in range(n_axes) if axis not in summed]
         few, widths = [shape[axis] if axis in rest else 1 for axis in kept], [shape[axis] for axis in kept]
         return found.move(lambda ids: ids.reshape(few).expand(widths).reshape(of.result.shape))
-
-    # --- weights times states, summed up along the edges of a graph ---------------------------------------------------
-
-    def sum_edges(self, of: Operation) -> bool:
-        """Look at a sum of weights [edge …, 1] times states [edge …, d] into the places that edges go to: those attend
-        to the tokens that edges come from. Returns whether it was attention.
-        """
-        target, axis, index, added = of.args[:4]
-        if self._weighed is None or self._weighed[0] is not added or axis % target.ndim or added.ndim < 2:
-            return False
-        _, *sides = self._weighed
-        return any(self._attend_along(of, index, *pair) for pair in (sides, sides[::-1]))
-
-    def _attend_along(self, of: Operation, index: Tensor, weights: Tensor, states: Tensor) -> bool:
-        shape, known, n_places = of.args[3].shape, self._store.get(states) or NOTHING, len(of.result)
-        wide = weights.expand(shape)
-        if known.ids is None or wide.stride(-1) or self._store.varies(known.ids, -1):
-            return False
-        of_edges, ids = (each[..., 0].reshape(len(wide), -1) for each in (wide, known.ids.expand(shape)))
-        sources, targets = ids[:, 0], index.reshape(len(wide), -1)[:, 0]
-        tokens = sources[0] - place_of(sources[0]) + torch.arange(n_places)
-        nodes = self._store.families[family_of(sources[0])]
-        if nodes.n_places != n_places or not bool(torch.isin(sources, tokens).all()):
-            return False
-        if torch.equal(place_of(sources), targets.cpu()):  # experts, which give each token back to its place
-            return False
-        edges = place_of(sources).numpy(), targets.cpu().numpy()
-        found, allowed = map(torch.from_numpy, fill_edges(*edges, of_edges.float().cpu().numpy(), n_places))
-        is_near = (found.sum(-1) - 1).abs() <= MISSED
-        if not bool((is_near == allowed.any(-1)).all()) or not bool((found >= 0).all()):
-            return False
-        rows = tokens.expand(len(found), -1)
-        number = self._take(Seen(found, rows, rows, allowed.expand_as(found), tuple(found.shape), after=known.after))
-        after = known.after if number is None else known.after | 1 << number
-        called = tokens.view(-1, *[1] * (of.result.ndim - 1)).expand(of.result.shape)
-        self._store.put(of.result, Known(called, after))
-        return True
 
 
 def is_distribution(weights: Tensor, known: Known) -> bool:

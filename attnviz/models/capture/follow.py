@@ -43,7 +43,6 @@ RUNNING = {
     **dict.fromkeys(("_fft_r2c", "_fft_c2c", "_fft_c2r"), "Fourier transform"),
 }
 EDGES = {"scatter_add", "index_add", "scatter_reduce", "index_reduce", "segment_reduce"}
-ALONG_EDGES = "sums over edges, whose weights attnviz.from_attentions((edge_index, alpha)) takes"
 CONVOLUTIONS = {"convolution", "_convolution", "convolution_overrideable"}
 MAX_PARTS = 64  # of tensors, which are remembered
 
@@ -289,7 +288,7 @@ class Follower:
         found = torch.full((len(target),), NOBODY).index_put((index,), sources)
         if torch.equal(found[index], sources):
             return found.view(-1, *[1] * (target.ndim - 1)).expand(target.shape)
-        self._note(ALONG_EDGES)
+        self._note("sums over edges, whose weights attnviz.from_attentions((edge_index, alpha)) takes")
         return before
 
     def _convolve(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:

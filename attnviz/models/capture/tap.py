@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from attnviz.errors import AttnvizError
 from attnviz.models.capture.attending import Rule
 from attnviz.models.capture.call import Call
-from attnviz.models.capture.follow import ALONG_EDGES, EDGES, Follower, Operation, list_tensors
+from attnviz.models.capture.follow import Follower, Operation, list_tensors
 from attnviz.models.capture.ids import NOTHING, Store
 from attnviz.models.capture.keeping import Keeper
 from attnviz.models.capture.kernels import LAYERS, is_kernel, run_in_parts
@@ -105,11 +105,9 @@ class Capture(Operators):
         self._rule = Rule(self.store, self._keeper.keep_product, self._note)
         self._follower = Follower(self.store, self._note)
 
-    def _note(self, what: str, kind: str = "mixing", is_taken_back: bool = False) -> None:
-        """Note what cannot be handed over; or take it back, as sums over edges that a softmax is made of."""
-        place, places = self.at_work.find_path()[0] or "this block", self.unread.places[kind]
-        said = {"changed": what, "pieces": place}.get(kind, f"{place} ({what})")
-        self.unread.places[kind] = [each for each in places if each != said] if is_taken_back else [*places, said]
+    def _note(self, what: str, kind: str = "mixing") -> None:
+        place = self.at_work.find_path()[0] or "this block"
+        self.unread.places[kind].append({"changed": what, "pieces": place}.get(kind, f"{place} ({what})"))
 
     def enter(self, module: nn.Module, given: tuple[Any, ...]) -> None:
         """Enter a module. torch hands no named arguments to hooks of all modules: they are those of its caller."""
@@ -170,8 +168,6 @@ class Capture(Operators):
             self._rule.look_nested(of)
         elif name in PRODUCTS and len(tensors) > 1:
             self._rule.multiply(of)
-        elif name in EDGES and self._rule.sum_edges(of):
-            self._note(ALONG_EDGES, is_taken_back=True)
         elif name not in ("sum", "mean") or not self._rule.sum_up(of):
             if name == "mul":
                 self._rule.weigh(of)
