@@ -92,7 +92,7 @@ OTHERS: dict[str, tuple[dict[str, Any], str]] = {
         {"history": {"points": [], "epochs": [{"number": 1, "loss": "low", "accuracy": 1}], "masked_word_loss": None}},
         "loss is not of type float",
     ),
-    "a loss that is no number": ({"n_parameters": float("nan")}, "NaN is not JSON"),
+    "a loss that is no number": ({"n_parameters": float("nan")}, "NaN is not a finite number"),
     "accuracy without its interval": (
         {"held_out": {**asdict(HELD_OUT), "accuracy": 0.75}},
         "accuracy is not of type Interval",

@@ -213,7 +213,7 @@ class Training:
         for place, optimizer in enumerate(self._optimizers):
             for parameter, values in optimizer.state_dict()["state"].items():
                 parts[f"optimizer.{place}.{parameter}"] = values
-        tensors = {f"{part}.{name}": value for part, of in parts.items() for name, value in of.items()}
+        tensors = {f"{part}.{name}": value.detach().cpu() for part, of in parts.items() for name, value in of.items()}
         return TrainingState(self.done, self.n_done - self.done, self.history, tensors)
 
     def restore(self, state: TrainingState) -> None:

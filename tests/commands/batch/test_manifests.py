@@ -99,11 +99,11 @@ def changed(where: list[str | int], value: object) -> str:
         (changed(["jobs"], {}), ": jobs is not of type tuple"),
         (changed(["jobs", 0, "inputs"], []), ": jobs[0].inputs is not of type dict"),
         (changed([*ENTROPY, 1], "x"), ": jobs[0].numbers[0].values.entropy[1] is not of type float"),
-        (changed([*ENTROPY, 1], float("nan")), ": NaN is not JSON"),
+        (changed([*ENTROPY, 1], float("nan")), ": NaN is not a finite number"),
         (changed([*ENTROPY, 1], 1), ""),
         (changed(ENTROPY, [1.0]), ": the columns of numbers of 'z' are of several lengths"),
         (changed([*ENTROPY[:-2], "layer", 0], 2**63), ": jobs[0].numbers[0].layer[0] is not of type int"),
-        (to_bytes(MANIFEST).decode().replace("1e-300", "1e999"), ": 1e999 is too large a number"),
+        (to_bytes(MANIFEST).decode().replace("1e-300", "1e999"), ": 1e999 is not a finite number"),
         (to_bytes(MANIFEST).decode().replace("no such", "\\ud800"), ": is not JSON in UTF-8: "),
     ],
 )  # fmt: skip
