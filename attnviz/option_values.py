@@ -6,6 +6,7 @@ errors: `--heads`, `heads` with its line, `heads=`.
 
 from __future__ import annotations
 
+import operator
 import re
 from difflib import get_close_matches
 from math import inf, isfinite
@@ -13,10 +14,12 @@ from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
 from attnviz.display import shorten_name
+from attnviz.options import FlatOption
 
 MAX_SHOWN_LENGTH = 40  # characters of a name or a value in a message
 MAX_DIGITS = 18
 DIGITS = re.compile(rf"[-+]?[0-9]{{{MAX_DIGITS + 1},}}")
+LIMITS = {"at least": operator.ge, "above": operator.gt, "at most": operator.le, "below": operator.lt}
 TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
@@ -36,6 +39,15 @@ class InvalidValue(Exception):
             return f"; no number here has more than {MAX_DIGITS} digits"
         near = find_nearest(self.found, self.choices) if isinstance(self.found, str) else ""
         return f". Did you mean {near!r}?" if near else ""
+
+
+def check_option(option: FlatOption, value: object) -> Any:
+    """Return the value as an option has it: of its type, a number within its limits. Raises InvalidValue."""
+    found, limits = check(option.type, value), option.option.limits
+    if found is not None and not all(LIMITS[how](found, limit) for how, limit in limits):
+        wanted = " and ".join(f"{how} {limit:,}" for how, limit in limits)
+        raise InvalidValue(f"{TYPE_NAMES[type(found)]} that is {wanted}", found)
+    return found
 
 
 def check(kind: Any, value: object) -> Any:

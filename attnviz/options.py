@@ -23,6 +23,11 @@ PANELS = (
     "On a cluster",
 )
 ARGUMENT, FIGURE, TEXT, MODEL, TRAINING, CHECK, OUTPUT, CLUSTER = PANELS
+Limit = Literal["at least", "above", "at most", "below"]
+Limits = tuple[tuple[Limit, float], ...]
+FROM_0: Limits = (("at least", 0),)
+FROM_1: Limits = (("at least", 1),)
+FROM_2: Limits = (("at least", 2),)
 HELP_OPTIONS, HELP_ALL = ("-h", "--help"), "--help-all"  # of every command
 FLAG = re.compile(r"--([a-z-]+)")
 COMMAND_LINE_ONLY = re.compile(r"\{(.*?)\}")
@@ -41,6 +46,7 @@ class Option(NamedTuple):
     short: str | None = None  # such as "-o"
     table: str | None = None  # "package:NAME", a table of plugins that its value may name
     offers: tuple[str, ...] = ()  # what else a shell offers to complete it
+    limits: Limits = ()  # of a number: ("at least", 1), ("below", 2)
     is_common: bool = False  # in `--help` also of a command that has many; `--help-all` shows the others
 
     def names(self) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from attnviz.errors import InvalidOption
-from attnviz.options import ARGUMENT, FIGURE, MODEL, OUTPUT, TEXT, Option
+from attnviz.options import ARGUMENT, FIGURE, FROM_0, FROM_1, FROM_2, MODEL, OUTPUT, TEXT, Limits, Option
 from attnviz.words import Language
 
 TokenizerKind = Literal["word", "bpe"]
@@ -41,6 +41,12 @@ STYLE = (  # options of every command that draws maps
 )
 COLOUR_MAPS = ("auto", "lift", "viridis", "cividis", "magma", "inferno", "plasma", "Greys", "Blues", "rocket", "mako")
 PRINT_SHORTCUTS: dict[str, PrintKind] = {"json": "json", "quiet": "none"}
+# BPE makes room for as many entries before it begins; the first three are special.
+SIZE: Limits = (("at least", 4), ("at most", 10_000_000))
+# Far more than any corpus holds of a word, and a number that the library can count to.
+COUNT: Limits = (("at least", 1), ("at most", 10**12))
+DPI: Limits = (("at least", 30), ("at most", 2400))
+POINTS: Limits = (("at least", 6), ("at most", 48))  # smaller ones are not legible in print
 
 # Options that several specs have, with defaults or types of their own.
 MAX_MEMORY = Option("GiB that the process may take for one text.", MODEL, "GIB")
@@ -53,13 +59,15 @@ Against = Annotated[
     str | None,
     Option("Explain by how much the answer exceeds this other one.", MODEL, "LABEL|TOKEN", is_common=True),
 ]
-Heads = Annotated[int | None, Option("Heads: N for multi:N, 1 for single.", MODEL, is_common=True)]
-Width = Annotated[int | None, Option("Width of the model, shared by its heads.", MODEL)]
-Layers = Annotated[int | None, Option("Layers of the model.", MODEL)]
-Seed = Annotated[int, Option("Seed of what is random.", MODEL)]
+HEADS = Option("Heads: N for multi:N, 1 for single.", MODEL, is_common=True)
+WIDTH = Option("Width of the model, shared by its heads.", MODEL)
+LAYERS = Option("Layers of the model.", MODEL, limits=FROM_1)
+MAX_TOKENS = Option("At most N tokens of a text; --keep says which.", MODEL, limits=FROM_1, is_common=True)
+Seed = Annotated[int, Option("Seed of what is random.", MODEL, limits=FROM_0)]
 Device = Annotated[str, Option("auto, cpu, cuda, cuda:N or mps.", MODEL, "DEVICE")]
 Tokenizer = Annotated[TokenizerKind | None, Option("Kind of vocabulary to make.", MODEL)]
-MaxTokens = Annotated[int | None, Option("At most N tokens of a text; --keep says which.", MODEL, is_common=True)]
+# A marker is one of them: of a text that is classified there is more.
+MaxTokens = Annotated[int | None, MAX_TOKENS._replace(limits=FROM_2)]
 Keep = Annotated[KeepKind, KEEP]
 LayerSelection = Annotated[tuple[str, ...], Option("Which layers: 0, 0-3,7{; repeat}. Default: all.", FIGURE, "N")]
 Out = Annotated[str, Option("Folder to write to.", OUTPUT, "DIR", short="-o", is_common=True)]
@@ -73,7 +81,7 @@ Measure = Annotated[
         is_common=True,
     ),
 ]
-TopK = Annotated[int, Option("Keys listed for each query.", OUTPUT)]
+TopK = Annotated[int, Option("Keys listed for each query.", OUTPUT, limits=FROM_1)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,9 +147,9 @@ class ModelOptions:
             is_common=True,
         ),
     ] = "multi"
-    heads: Heads = None  # short for multi:N
-    d_model: Width = None  # None: the shipped model's, or 64 where none is shipped
-    layers: Layers = None  # likewise, or 1
+    heads: Annotated[int | None, HEADS] = None  # short for multi:N
+    d_model: Annotated[int | None, WIDTH] = None  # None: the shipped model's, or 64 where none is shipped
+    layers: Annotated[int | None, LAYERS] = None  # likewise, or 1
     causal: Annotated[bool, Option("Attend only to earlier tokens and to itself.", MODEL)] = False
     seed: Seed = 0
     device: Device = "auto"
@@ -155,7 +163,7 @@ class ModelOptions:
         ),
     ] = None
     tokenizer: Tokenizer = None  # likewise, or word
-    max_tokens: MaxTokens = None
+    max_tokens: Annotated[int | None, MAX_TOKENS] = None
     keep: Keep = "head"
     max_memory: Annotated[float, MAX_MEMORY] = 4.0
     chat: Annotated[bool, Option("Read a text as a message to the model, by its own template.", MODEL)] = False
@@ -182,8 +190,8 @@ class VocabularyOptions:
     """What a vocabulary holds."""
 
     tokenizer: Tokenizer = "word"
-    size: Annotated[int, Option("Entries of the vocabulary, special tokens included.", MODEL)] = 20_000
-    min_frequency: Annotated[int, Option("Rarer words do not enter the vocabulary.", MODEL)] = 2
+    size: Annotated[int, Option("Entries of the vocabulary, special tokens included.", MODEL, limits=SIZE)] = 20_000
+    min_frequency: Annotated[int, Option("Rarer words do not enter the vocabulary.", MODEL, limits=COUNT)] = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,7 +207,8 @@ class PretrainedOptions:
         None
     )
     generate: Annotated[
-        int | None, Option("Let the model write up to N tokens, and draw them, too.", TEXT, "N", is_common=True)
+        int | None,
+        Option("Let the model write up to N tokens, and draw them, too.", TEXT, "N", limits=FROM_1, is_common=True),
     ] = None
 
 
@@ -257,7 +266,7 @@ class FigureOptions:
         str | None, Option("Draw this part only: 5:20, 'not good', 'not good … saved'.", FIGURE, "PART", is_common=True)
     ] = None
     # None: by their number and, where a width is asked for, by what leaves tokens their labels
-    columns: Annotated[int | None, Option("How many heads side by side.", FIGURE)] = None
+    columns: Annotated[int | None, Option("How many heads side by side.", FIGURE, limits=FROM_1)] = None
     format: Annotated[
         tuple[str, ...],
         Option("{names}; several with commas.", FIGURE, "NAME", table="attnviz.renderers:RENDERERS", is_common=True),
@@ -271,7 +280,7 @@ class FigureOptions:
             offers=COLOUR_MAPS,
         ),
     ] = "auto"
-    dpi: Annotated[int, Option("Pixels per inch.", FIGURE)] = 150
+    dpi: Annotated[int, Option("Pixels per inch.", FIGURE, limits=DPI)] = 150
     scale: Annotated[
         ScaleKind,
         Option(
@@ -292,7 +301,10 @@ class FigureOptions:
         str | None, Option("Width on paper: 3.3in, 84mm; text of at least 6 points.", FIGURE, "LENGTH", is_common=True)
     ] = None
     font_size: Annotated[
-        float | None, Option("Size of the names of axes; all text follows. Default: 8, on slides 14.", FIGURE, "POINTS")
+        float | None,
+        Option(
+            "Size of the names of axes; all text follows. Default: 8, on slides 14.", FIGURE, "POINTS", limits=POINTS
+        ),
     ] = None
     theme: Annotated[ThemeName, Option("paper, slide (larger text) or dark.", FIGURE, "NAME", is_common=True)] = "paper"
     lang: Annotated[

@@ -11,18 +11,26 @@ import pytest
 
 import attnviz
 from attnviz.cli.parser import parse_option
+from attnviz.commands import COMMANDS
 from attnviz.commands.batch.schema import read_setting
 from attnviz.commands.batch.source_file import SourceFile
 from attnviz.errors import InvalidOption
-from attnviz.option_values import InvalidValue, check
-from attnviz.options import TEXT, FlatOption, Option
+from attnviz.option_values import InvalidValue, check, check_option
+from attnviz.options import TEXT, FlatOption, Limits, Option, list_options
 from attnviz.python.api import parse_setting, parse_settings
 from attnviz.python.options import FigureSettings
+from attnviz.registry import load
 
 BIG = 10**18  # has a digit too many
 CHOICES = Literal["head", "head-tail"]
 HEAD = "head, head-tail"
+LIMITS: dict[str, Limits] = {
+    "few": (("at least", 2), ("at most", 9)),
+    "share": (("above", 0), ("below", 1)),
+}
 KINDS: dict[str, Any] = {
+    "few": int | None,
+    "share": float,
     "whole": int,
     "maybe": int | None,
     "number": float,
@@ -46,6 +54,8 @@ def rows(kind: str, values: Sequence[Any], wanted: No) -> list[tuple[str, Any, A
     return [(kind, value, wanted) for value in values]
 
 
+FEW = No("a whole number that is at least 2 and at most 9")
+SHARE = No("a number that is above 0 and below 1")
 WHOLE, NUMBER, TEXT_, FLAG = No("a whole number"), No("a number"), No("a text"), No("true or false")
 COMMAND_LINE: list[tuple[str, Any, Any]] = [
     *(("whole", text, int(text)) for text in ("7", "-7", "+7", "007", "9" * 18)),
@@ -56,6 +66,8 @@ COMMAND_LINE: list[tuple[str, Any, Any]] = [
     ("number", "1e999", No("a finite number")),
     *(("text", text, text) for text in ("", "7", "true", "猫", "--", "a,b")),
     ("part", "3:9", "3:9"),
+    ("few", "2", 2), ("few", "9", 9), *rows("few", ("1", "10"), FEW),
+    ("share", "0.5", 0.5), *rows("share", ("0", "1", "1.5"), SHARE),
     ("flag", True, True), ("flag", False, False),
     ("choice", "head", "head"), ("choice", "Head", No(f"one of {HEAD}")), ("chosen", "", No(f"one of {HEAD}")),
     ("several", ["a", "b"], ("a", "b")), ("several", ["a,b"], ("a,b",)),
@@ -64,6 +76,7 @@ CONFIG: list[tuple[str, Any, Any]] = [
     ("whole", 7, 7), ("whole", -7, -7), ("maybe", None, None), ("maybe", 8, 8),
     *rows("whole", ("7", 7.0, True, None, [7], {}, BIG), WHOLE),
     ("number", 2, 2.0), ("number", 2.5, 2.5),
+    ("few", None, None), *rows("few", (1, 10), FEW), *rows("share", (0, 1), SHARE),
     *rows("number", ("2", True, None, [2.0]), NUMBER),
     *rows("number", (inf, -inf, nan, 10**400), No("a finite number")),
     ("text", "a", "a"), ("text", 3, "3"), ("text", "", ""), ("part", None, None), ("part", 3, "3"),
@@ -86,7 +99,8 @@ PYTHON: list[tuple[str, Any, Any]] = [
 
 def option(kind: str) -> FlatOption:
     """An option whose value may be a number that counts something where it is several."""
-    return FlatOption(kind, "", KINDS[kind], Option("Help.", TEXT, metavar="N" if kind == "several" else "WORD"), None)
+    metavar = "N" if kind == "several" else "WORD"
+    return FlatOption(kind, "", KINDS[kind], Option("Help.", TEXT, metavar, limits=LIMITS.get(kind, ())), None)
 
 
 def line(kind: str, words: Any) -> Any:
@@ -139,6 +153,12 @@ def test_what_each_door_says() -> None:
         check(int, "x" * 1000)
     with pytest.raises(InvalidOption, match=r'^write a text, not 1[.]5; quotes make it one: "1[.]5"'):
         config("text", 1.5)
+
+
+def test_what_an_option_is_by_itself_is_within_its_limits() -> None:
+    options = [option for command in COMMANDS for option in list_options(load(command.spec)) if option.option.limits]
+    assert [check_option(option, option.default) for option in options] == [option.default for option in options]
+    assert len({option.name for option in options}) > 20
 
 
 def test_numbers_that_count_are_texts_in_python_and_none_is_no_list() -> None:

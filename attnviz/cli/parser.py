@@ -23,7 +23,7 @@ from attnviz.cli.command import run_command
 from attnviz.cli.help import write_command_help
 from attnviz.cli.sentence import TRY
 from attnviz.errors import InvalidOption
-from attnviz.option_values import InvalidValue, check
+from attnviz.option_values import InvalidValue, check_option
 from attnviz.options import ARGUMENT, HELP_ALL, HELP_OPTIONS, FlatOption, build, find_example, list_options
 from attnviz.registry import load
 from attnviz.running import Command
@@ -93,7 +93,7 @@ def parse_option(each: FlatOption, words: str | Sequence[str] | bool) -> Any:
     if isinstance(words, str) and float in kinds and DECIMAL.fullmatch(words):
         read = float(words)
     try:
-        return check(each.type, read)
+        return check_option(each, read)
     except InvalidValue as error:
         raise InvalidOption(f"{each.flag}: {error}") from error
 

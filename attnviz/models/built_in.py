@@ -199,8 +199,6 @@ def _random(spec: ModelOptions, extras: PretrainedOptions, name: str, n_heads: i
     d_model = DEFAULT_D_MODEL if spec.d_model is None else spec.d_model
     n_layers = 1 if spec.layers is None else spec.layers
     head_size(d_model, n_heads)
-    if n_layers < 1:
-        raise InvalidOption(f"--layers {n_layers} is too small", hint="A model has at least 1 layer.")
     needed = 12 * n_layers * d_model**2 * FLOAT32
     check_room(f"the weights of {n_layers} layers of {d_model}", needed, spec.max_memory)
     return RandomReference(spec, extras, name, n_layers=n_layers, n_heads=n_heads, d_model=d_model)

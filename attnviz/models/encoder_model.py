@@ -87,8 +87,6 @@ class EncoderModel:
 
         Raises InvalidText without tokens, TooLarge before anything large is allocated: weights of the chosen heads.
         """
-        if self.spec.max_tokens is not None and self.spec.max_tokens < 1:
-            raise InvalidOption(f"--max-tokens {self.spec.max_tokens} is too small", hint="It is at least 1.")
         if self.spec.show_padding and self.spec.max_tokens is None:
             raise InvalidOption("--show-padding pads up to --max-tokens, which is not given", hint="Give both.")
         encoding = self.tokenizer.encode(text, self.spec.max_tokens, self.spec.keep)

@@ -22,7 +22,7 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, tr
 
 from attnviz.bounded import MAX_VOCABULARY, is_folder, read_bytes
 from attnviz.chats import Chat, refuse_chat
-from attnviz.errors import InvalidModel, InvalidOption, InvalidText
+from attnviz.errors import InvalidModel, InvalidText
 from attnviz.models.sizes import count_kept
 from attnviz.models.tokenizer_bounds import check_tokenizer, is_panic, reading_text
 from attnviz.records import Tokens
@@ -37,8 +37,6 @@ BATCH = 256  # texts encoded at a time
 SPECIAL = [PADDING, UNKNOWN, CLASSIFY]
 # Models and their trainers: only kinds whose training is deterministic are here.
 KINDS = {"word": (models.WordLevel, trainers.WordLevelTrainer), "bpe": (models.BPE, trainers.BpeTrainer)}
-MAX_ENTRIES = 10_000_000  # BPE makes room for as many before it begins
-MAX_COUNT = 10**12  # far more than any corpus holds of a word, and a number that the library can count to
 
 # Words with their inner apostrophes; a Han or kana character is a word of its own; else any one grapheme, of which a
 # space is no part. What combines with a space stands by itself, also where letters follow.
@@ -204,17 +202,8 @@ def name_tokens(names: Sequence[str], special: Sequence[bool]) -> Tokens:
 def train(texts: Iterable[str], spec: VocabularyOptions, classify: bool = False) -> TextTokenizer:
     """Return a vocabulary of the commonest words (or BPE pieces) of `texts`. The same texts give the same bytes.
 
-    Raises InvalidOption when the size leaves no room for a word or a number is beyond counting, InvalidText when the
-    texts hold no token.
+    Raises InvalidText when the texts hold no token.
     """
-    if spec.size <= len(SPECIAL):
-        raise InvalidOption(f"--size {spec.size} is too small", hint=f"{len(SPECIAL)} entries are special tokens.")
-    if spec.min_frequency < 1:
-        raise InvalidOption(f"--min-frequency {spec.min_frequency} is too small", hint="It is at least 1.")
-    limits = (("--size", spec.size, MAX_ENTRIES), ("--min-frequency", spec.min_frequency, MAX_COUNT))
-    for option, value, most in limits:
-        if value > most:
-            raise InvalidOption(f"{option} {value} is too large", hint=f"It is at most {most:,}.")
     model, trainer = KINDS[spec.tokenizer or "word"]
     tokenizer = Tokenizer(model(unk_token=UNKNOWN))
     tokenizer.normalizer = normalizers.Lowercase()

@@ -18,7 +18,7 @@ from attnviz.models.attentions.attentions import from_attentions
 from attnviz.models.loading import find_model
 from attnviz.models.plan import Needs, plan_recording
 from attnviz.models.protocols import LayersAndHeads
-from attnviz.option_values import TYPE_NAMES, InvalidValue, check
+from attnviz.option_values import TYPE_NAMES, InvalidValue, check_option
 from attnviz.options import FlatOption, build, list_options
 from attnviz.python.notebook import Display, make_report
 from attnviz.python.options import AttentionSettings, FigureSettings, MeasureSettings
@@ -277,7 +277,7 @@ def parse_setting(option: FlatOption, value: object) -> Any:
     try:
         if not counts and str in (option.type, *get_args(option.type)) and isinstance(value, int):
             raise InvalidValue(TYPE_NAMES[str], value)
-        return check(option.type, value)
+        return check_option(option, value)
     except InvalidValue as error:
         problem = f"{option.name}={escape_for_display(repr(value), 40)}: write {error.wanted}{error.note()}"
         raise InvalidOption(problem, hint="" if error.note() else option.option.write_config_help()) from error

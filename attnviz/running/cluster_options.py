@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from attnviz.options import CLUSTER, OUTPUT, Option
+from attnviz.options import CLUSTER, OUTPUT, Limits, Option
 
-Processes = Annotated[int | None, Option("Processes; default: just this one.", OUTPUT, "N", is_common=True)]
+MANY: Limits = (("at least", 1), ("at most", 256))
+Processes = Annotated[
+    int | None, Option("Processes; default: just this one.", OUTPUT, "N", limits=MANY, is_common=True)
+]
 
 
 @dataclass(frozen=True, kw_only=True)

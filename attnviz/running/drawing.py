@@ -69,8 +69,6 @@ class Drawing:
     @classmethod
     def from_options(cls, spec: FigureOptions, printing: PrintOptions = PrintOptions()) -> Drawing:  # noqa: B008 - frozen
         """Raises InvalidOption also for a measure or an order that there is not."""
-        if spec.top_k < 1:
-            raise InvalidOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
         if spec.pick and (spec.layer or spec.head):
             raise InvalidOption("--pick names layers and heads by itself", hint="Leave out --layer and --head.")
         parts = (decode_argument(each) if each is not None else None for each in (spec.tokens, spec.query, spec.key))

@@ -19,7 +19,6 @@ from attnviz.running.cluster_options import ClusterOptions
 from attnviz.running.local_executor import LocalExecutor, WorkerDied
 
 Result = TypeVar("Result")
-MAX_WORKERS = 256
 TASKS_PER_WORKER = 2  # one at work, one that waits
 TIMEOUT = 5.0  # seconds for a scheduler to answer
 WORKERS_TIMEOUT = 20.0  # seconds without a worker: on a busy machine one takes ten to start
@@ -99,15 +98,8 @@ def get_result(future: Future[Result]) -> Result:
         raise
 
 
-def check_workers(n_workers: int | None) -> None:
-    """Raises InvalidOption for fewer processes than one, or more than a machine takes."""
-    if n_workers is not None and not 1 <= n_workers <= MAX_WORKERS:
-        raise InvalidOption(f"--workers {n_workers} is out of range", hint=f"It is 1 to {MAX_WORKERS}.")
-
-
 def check_cluster(cluster: ClusterOptions, n_workers: int | None) -> None:
     """Raises InvalidOption for options that exclude each other, a file that is not there, and without dask."""
-    check_workers(n_workers)
     options = {"--scheduler": cluster.scheduler, "--scheduler-file": cluster.scheduler_file, "--workers": n_workers}
     given = [name for name, value in options.items() if value is not None]
     if len(given) > 1:

@@ -41,8 +41,6 @@ class Pictures:
     @classmethod
     def from_options(cls, spec: FigureOptions, names: tuple[str, ...], records: str) -> Pictures:
         """Check how to draw. Raises InvalidOption."""
-        if spec.columns is not None and spec.columns < 1:
-            raise InvalidOption(f"--columns {spec.columns} is too small", hint="It is at least 1.")
         renderers = tuple(load(plugin) for plugin in choose_renderers(spec.format, spec.open))
         chosen = {name: value for name, value in vars(spec).items() if name in vars(FigureStyle())}
         look = FigureStyle(**chosen | {"width": parse_inches(spec.width), "header": spec.title != ""})

@@ -228,7 +228,10 @@ def test_one_name_means_one_thing() -> None:
         for option in list_options(spec):
             found.setdefault(option.name, {})[id(option.option)] = option
     several = {name: {each.option.help for each in options.values()} for name, options in found.items()}
-    assert all(len(several[name]) == len(found[name]) for name in found), "written twice"
+    with_limits = {
+        name: {(each.option.help, each.option.limits) for each in options.values()} for name, options in found.items()
+    }
+    assert all(len(with_limits[name]) == len(found[name]) for name in found), "written twice"
     assert {name for name, helps in several.items() if len(helps) > 1} == {
         "lang",
         "open",

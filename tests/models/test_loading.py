@@ -68,7 +68,6 @@ def test_a_folder_is_a_checkpoint_and_is_taken_as_it_is(tmp_path: Path) -> None:
     [
         (ModelOptions(d_model=0), "d_model 0 is not a size"),
         (ModelOptions(d_model=10**9), "d_model 1000000000 is too large"),
-        (ModelOptions(layers=0), "--layers 0"),
         (ModelOptions(model="dot", layers=2), "one layer"),
         (ModelOptions(model="multi:4", heads=8), "--heads 8 contradicts --model multi:4"),
         (ModelOptions(model="mlti"), "Did you mean 'multi'"),

@@ -16,10 +16,6 @@ ALL = "all"
 def attribute_inputs(spec: AttributeSpec) -> Inputs:
     """One model with answers, and the texts. Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection."""
     methods_of(spec.method)
-    if spec.top_k < 1:
-        raise InvalidOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
-    if spec.max_tokens is not None and spec.max_tokens < 2:
-        raise InvalidOption(f"--max-tokens {spec.max_tokens} is too small", hint="It is at least 2.")
     reference = find_model(spec.model).answering()
     reference.check(Attributable)
     out = None if spec.card else spec.figure.out

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from attnviz.options import FIGURE, MODEL, OUTPUT, Only, Option
+from attnviz.options import FIGURE, FROM_1, MODEL, OUTPUT, Only, Option
 from attnviz.specs import (
     KEEP,
     LOOKS,
@@ -54,6 +54,6 @@ class AttributeSpec:
         bool,
         Option("Test methods instead: what is lost without the tokens that they put first.", OUTPUT, is_common=True),
     ] = False
-    top_k: Annotated[int, Option("Tokens listed.", OUTPUT)] = 10
+    top_k: Annotated[int, Option("Tokens listed.", OUTPUT, limits=FROM_1)] = 10
     figure: Annotated[FigureOptions, Only(*LOOKS)] = FigureOptions(kind="text", out="attribution")
     printing: PrintOptions = PrintOptions()

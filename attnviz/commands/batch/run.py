@@ -23,7 +23,7 @@ from attnviz.renderers.figure.image import shrink
 from attnviz.renderers.page.html import html
 from attnviz.report import Column, FigureStyle, Note, Report, Table
 from attnviz.running import Events, Progress, Result
-from attnviz.running.executors import check_workers, open_executor
+from attnviz.running.executors import open_executor
 from attnviz.running.versions import read_versions
 from attnviz.store.manifest import NAME, PAGE, Entry, Manifest
 from attnviz.views.index_page import batch_page, batch_title, format_settings
@@ -44,7 +44,6 @@ def batch(spec: BatchSpec) -> Events:
         return iter((Result(lines=tuple(json.dumps(json_schema(), indent=1).splitlines())),))
     if not spec.configs:
         raise InvalidOption("no config", hint="Name a YAML file: attnviz batch figures.yaml.")
-    check_workers(spec.workers)
     plan = load_all(spec.configs, spec.out)
     folder = store.check_output_folder(spec.out or plan.out or DEFAULT_OUT)
     n_workers = max(1, min(spec.workers or count_cores(), len(plan.jobs)))

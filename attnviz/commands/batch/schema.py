@@ -15,13 +15,14 @@ from typing import Any, Literal, get_args, get_origin
 from attnviz.commands.batch import naming
 from attnviz.commands.batch.jobs import JOBS, NOT_IN_CONFIGS
 from attnviz.commands.batch.source_file import SourceFile, Steps
-from attnviz.option_values import TYPE_NAMES, InvalidValue, check, find_nearest, shorten
+from attnviz.option_values import TYPE_NAMES, InvalidValue, check, check_option, find_nearest, shorten
 from attnviz.options import FlatOption, list_options
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # A whole number is a text, too: `query: 3`.
 JSON_TYPES = {bool: ["boolean"], int: ["integer"], float: ["number"], str: ["string", "integer"]}
 Part = dict[str, Any]  # of a JSON Schema
+JSON_LIMITS = {"at least": "minimum", "above": "exclusiveMinimum", "at most": "maximum", "below": "exclusiveMaximum"}
 
 
 @cache
@@ -51,7 +52,7 @@ def read_settings(source: SourceFile, data: Any, command: str, steps: Steps) -> 
 
 def read_setting(source: SourceFile, value: Any, option: FlatOption, steps: Steps) -> Any:
     """Return a value as its option has it."""
-    return read_value(source, value, option.type, steps, _refuse_stdin if option.name == "text_file" else None)
+    return read_value(source, value, option.type, steps, partial(_find_fault, option))
 
 
 def read_value(
@@ -76,8 +77,15 @@ def read_value(
     return found
 
 
-def _refuse_stdin(file: str | tuple[str, ...]) -> str:
-    return "a batch has no standard input; name a file" if file in ("-", ("-",)) else ""
+def _find_fault(option: FlatOption, found: Any) -> str:
+    """Say what an option does not take of its type, "" for nothing. Of several values `found` is one."""
+    if option.name == "text_file" and found in ("-", ("-",)):
+        return "a batch has no standard input; name a file"
+    try:
+        check_option(option, found)
+    except InvalidValue as error:
+        return str(error)
+    return ""
 
 
 def read_list(source: SourceFile, value: Any, steps: Steps) -> list[Any]:
@@ -151,7 +159,9 @@ def _describe(options: list[FlatOption], default: Any) -> Part:
     """Describe a setting that several commands may have. Where it has no default the schema names none."""
     kinds = [kind for each in options for kind in _list_kinds(each.type)]
     found = _any_of([kind for place, kind in enumerate(kinds) if kind not in kinds[:place]])
-    helps = {each.option.write_config_help() for each in options}
+    helps, limits = {each.option.write_config_help() for each in options}, {each.option.limits for each in options}
+    if len(limits) == 1:
+        found |= {JSON_LIMITS[how]: limit for how, limit in limits.pop()}
     if default not in (MISSING, ()):
         found["default"] = list(default) if isinstance(default, tuple) else default
     return found | ({"description": helps.pop()} if len(helps) == 1 else {})

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from attnviz.options import ARGUMENT, CHECK, OUTPUT, Only, Option
+from attnviz.running.cluster_options import MANY
 from attnviz.specs import AnswerOrAll, FigureOptions, Measure, PrintOptions
 
 SIDE_BY_SIDE = Option("html: also show pictures before, after and where they differ.", OUTPUT, "NAME")
-Workers = Annotated[int | None, Option("Processes; default: one for each core.", OUTPUT, "N")]
+Workers = Annotated[int | None, Option("Processes; default: one for each core.", OUTPUT, "N", limits=MANY)]
 
 
 @dataclass(frozen=True, kw_only=True)

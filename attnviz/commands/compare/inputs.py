@@ -23,8 +23,6 @@ def compare_inputs(spec: CompareSpec) -> Inputs:
         found = f"{len(spec.models)} model{'' if len(spec.models) == 1 else 's'} to compare"
         raise InvalidOption(found, hint=f"Name 1 to {MAX_MODELS}, such as: attnviz compare single multi.")
     references = [find_model(replace(spec.model, model=name)).answering(Classifies) for name in spec.models]
-    if not 2 <= spec.kernel <= 1000:
-        raise InvalidOption(f"--kernel {spec.kernel} is out of range", hint="It is 2 to 1000 tokens wide.")
     choose_measures(spec.measure)
     for reference in references:
         reference.check()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from attnviz.options import ARGUMENT, OUTPUT, Only, Option
+from attnviz.options import ARGUMENT, OUTPUT, Limits, Only, Option
 from attnviz.specs import (
     MODELS,
     OF_DATA_SETS,
@@ -20,6 +20,9 @@ from attnviz.specs import (
 )
 
 Theory = Annotated[bool, Option("Also compare with recurrent and convolutional layers.", OUTPUT, is_common=True)]
+
+
+KERNEL: Limits = (("at least", 2), ("at most", 1000))  # tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +51,8 @@ class CompareSpec:
     query: Query = None
     measure: Measure = ()  # empty: all, of which the answer lists five
     theory: Theory = False
-    kernel: Annotated[int, Option("Width of the convolutions in --theory.", OUTPUT, "K")] = 3
+    kernel: Annotated[
+        int, Option("Width of the convolutions in --theory.", OUTPUT, "K", limits=(("at least", 2), ("at most", 1000)))
+    ] = 3
     table: AnswerOrAll = "answer"
     printing: PrintOptions = PrintOptions()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attnviz import store
-from attnviz.commands.survey.spec import SurveySpec, check_top, parse_shard
+from attnviz.commands.survey.spec import SurveySpec, parse_shard
 from attnviz.errors import InvalidOption
 from attnviz.inputs import Inputs
 from attnviz.measures import choose_measures
@@ -16,7 +16,6 @@ from attnviz.text.dataset import stream_corpus
 def survey_inputs(spec: SurveySpec) -> Inputs:
     """One model and a stream of texts. Raises InvalidOption, InvalidModel or InvalidSource."""
     parse_shard(spec.shard)
-    check_top(spec.top)
     choose_measures(spec.measure)
     if spec.model.max_tokens is None or spec.model.max_tokens < 2:
         raise InvalidOption(f"--max-tokens {spec.model.max_tokens} is too small", hint="It is at least 2.")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from attnviz import store
 from attnviz.commands.survey.files import check_parts, find_known, load_files
-from attnviz.commands.survey.spec import MergeSpec, check_top
+from attnviz.commands.survey.spec import MergeSpec
 from attnviz.errors import InvalidOption
 from attnviz.running import Events
 
@@ -19,7 +19,6 @@ def merge(spec: MergeSpec) -> Events:
     """
     if not spec.parts:
         raise InvalidOption("no parts to merge", hint="Name the folders: attnviz merge part-1 part-2.")
-    check_top(spec.top)
     parts = [load_files(Path(part)) for part in spec.parts]
     folder = store.check_output_folder(spec.figure.out)
     check_parts(parts)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from attnviz.errors import InvalidOption
-from attnviz.options import ARGUMENT, OUTPUT, Only, Option
+from attnviz.options import ARGUMENT, OUTPUT, Limits, Only, Option
 from attnviz.registry import suggest_name
 from attnviz.running.cluster_options import ClusterOptions, Processes
 from attnviz.specs import (
@@ -23,9 +23,9 @@ from attnviz.specs import (
 
 NULLS, PROBES, ABLATIONS = ("random", "shuffled"), ("repeat",), ("zero", "mean", "uniform", "queries")
 NONE = "none"
-MAX_TOP = 10
+TEN: Limits = (("at least", 1), ("at most", 10))
 SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
-Top = Annotated[int, Option("Texts listed with the largest numbers of each head; at most 10.", OUTPUT)]
+Top = Annotated[int, Option("Texts listed with the largest numbers of each head; at most 10.", OUTPUT, limits=TEN)]
 Card = Annotated[
     tuple[str, ...],
     Option("Also draw these heads with their moments: 18.6, 11.1{; repeat}.", OUTPUT, "LAYER.HEAD"),
@@ -93,12 +93,6 @@ class SurveySpec:
     def ablations(self) -> tuple[str, ...]:
         """What heads are replaced by. Raises InvalidOption for what is not known."""
         return _choose("--ablate", self.ablate, ABLATIONS)
-
-
-def check_top(top: int) -> None:
-    """Raises InvalidOption for more extreme texts than are kept."""
-    if not 1 <= top <= MAX_TOP:
-        raise InvalidOption(f"--top {top} is out of range", hint=f"It is 1 to {MAX_TOP}.")
 
 
 def parse_shard(written: str | None) -> tuple[int, int]:

@@ -36,7 +36,6 @@ class Run:
     def checkpoint(self) -> Checkpoint:
         """The model at the end of its best epoch."""
         spec = self.training.spec
-        assert spec.max_tokens is not None
         return Checkpoint(self.training.copy_best(), self.tokenizer, spec.max_tokens, spec.keep)
 
     @property
@@ -78,9 +77,6 @@ def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: S
 
 
 def _make_config(spec: TrainSpec, n_words: int, labels: tuple[str, ...]) -> ClassifierConfig:
-    assert spec.d_model is not None
-    assert spec.heads is not None
-    assert spec.layers is not None
     encoder = EncoderConfig(
         n_words=n_words,
         d_model=spec.d_model,

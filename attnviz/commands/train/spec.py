@@ -3,19 +3,21 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from attnviz.options import MODEL, OUTPUT, TEXT, TRAINING, Only, Option
+from attnviz.options import FROM_0, FROM_1, FROM_2, MODEL, OUTPUT, TEXT, TRAINING, Limits, Only, Option
 from attnviz.running.cluster_options import Processes
 from attnviz.specs import (
+    HEADS,
     KEEP,
+    LAYERS,
+    MAX_TOKENS,
     OF_DATA_SETS,
+    WIDTH,
     WITHOUT,
     AnswerOrAll,
     Device,
     FigureOptions,
-    Heads,
     Keep,
     KeepKind,
-    Layers,
     MaxTokens,
     ModelOptions,
     NormKind,
@@ -26,8 +28,14 @@ from attnviz.specs import (
     StorageKind,
     TextOptions,
     VocabularyOptions,
-    Width,
 )
+
+MOST_LAYERS = 1_000  # that a checkpoint may have, known here without torch
+MOST_TOKENS = 1_000_000  # far beyond any text; neighbours still have positions of their own in float32
+DISTANCE: Limits = (("at least", 0), ("at most", MOST_TOKENS))
+HALF: Limits = (("at least", 0), ("below", 0.5))
+SHARE: Limits = (("at least", 0), ("below", 1))
+RATE: Limits = (("above", 0), ("at most", 1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,28 +60,38 @@ class TrainSpec:
 
     text: Annotated[TextOptions, Only(*OF_DATA_SETS)] = TextOptions()
     vocabulary: VocabularyOptions = VocabularyOptions(size=8_000)
-    heads: Heads = 8
-    d_model: Width = 128
-    layers: Layers = 1
+    heads: Annotated[int, HEADS] = 8
+    d_model: Annotated[int, WIDTH] = 128
+    layers: Annotated[int, LAYERS._replace(limits=(("at least", 1), ("at most", MOST_LAYERS)))] = 1
     norm: Annotated[NormKind, Option("Layer norm before or after each sublayer.", MODEL)] = "pre"
     pool: Annotated[PoolKind, Option("How the text's states become one vector.", MODEL)] = "mean"
-    max_distance: Annotated[int, Option("Tokens that a position bias per head tells apart; 0: sinusoids.", MODEL)] = 48
-    validation: Annotated[float, Option("Share of the texts to hold out.", TEXT, "SHARE", is_common=True)] = 0.1
-    max_tokens: MaxTokens = 512
+    max_distance: Annotated[
+        int, Option("Tokens that a position bias per head tells apart; 0: sinusoids.", MODEL, limits=DISTANCE)
+    ] = 48
+    validation: Annotated[
+        float, Option("Share of the texts to hold out.", TEXT, "SHARE", limits=HALF, is_common=True)
+    ] = 0.1
+    max_tokens: Annotated[int, MAX_TOKENS._replace(limits=(("at least", 2), ("at most", MOST_TOKENS)))] = 512
     keep: Keep = "head-tail"
-    crop: Annotated[int, Option("Tokens of a text in one step: fewer make training faster.", TRAINING)] = 160
+    crop: Annotated[
+        int, Option("Tokens of a text in one step: fewer make training faster.", TRAINING, limits=FROM_2)
+    ] = 160
     pretrain: Annotated[
-        int, Option("Passes over the texts without labels, before.", TRAINING, "EPOCHS", is_common=True)
+        int, Option("Passes over the texts without labels, before.", TRAINING, "EPOCHS", limits=FROM_0, is_common=True)
     ] = 1
     # None: 3e-3, and 1.2e-3 of one head, whose full width collapses onto few keys from about 4e-3 on
-    pretrain_rate: Annotated[float | None, Option("Largest rate of Adam in these passes.", TRAINING, "RATE")] = None
-    epochs: Annotated[int, Option("Passes over the texts.", TRAINING, is_common=True)] = 2
-    batch_size: Annotated[int, Option("Texts in one step.", TRAINING)] = 32
-    learning_rate: Annotated[float, Option("Largest rate of Adam; it rises, then falls.", TRAINING, "RATE")] = 1.5e-3
-    dropout: Annotated[float, Option("Of the pooled encoding.", TRAINING, "SHARE")] = 0.3
-    word_dropout: Annotated[float, Option("Words hidden in a step.", TRAINING, "SHARE")] = 0.2
-    label_smoothing: Annotated[float, Option("Taken from the right label.", TRAINING, "SHARE")] = 0.05
-    patience: Annotated[int, Option("Stop after so many epochs without a better one.", TRAINING)] = 2
+    pretrain_rate: Annotated[
+        float | None, Option("Largest rate of Adam in these passes.", TRAINING, "RATE", limits=RATE)
+    ] = None
+    epochs: Annotated[int, Option("Passes over the texts.", TRAINING, limits=FROM_1, is_common=True)] = 2
+    batch_size: Annotated[int, Option("Texts in one step.", TRAINING, limits=FROM_1)] = 32
+    learning_rate: Annotated[
+        float, Option("Largest rate of Adam; it rises, then falls.", TRAINING, "RATE", limits=RATE)
+    ] = 1.5e-3
+    dropout: Annotated[float, Option("Of the pooled encoding.", TRAINING, "SHARE", limits=SHARE)] = 0.3
+    word_dropout: Annotated[float, Option("Words hidden in a step.", TRAINING, "SHARE", limits=SHARE)] = 0.2
+    label_smoothing: Annotated[float, Option("Taken from the right label.", TRAINING, "SHARE", limits=SHARE)] = 0.05
+    patience: Annotated[int, Option("Stop after so many epochs without a better one.", TRAINING, limits=FROM_1)] = 2
     seed: Seed = 0
     device: Device = "auto"
     storage: Annotated[StorageKind, Option("How the embeddings are stored; all else is float32.", OUTPUT)] = "int8"

@@ -102,8 +102,6 @@ class HuggingFaceModel:
 
     def _read(self, text: str) -> Read:
         """Return the same, whatever room its weights take."""
-        if self.spec.max_tokens is not None and self.spec.max_tokens < 1:
-            raise InvalidOption(f"--max-tokens {self.spec.max_tokens} is too small", hint="It is at least 1.")
         kind = self._kind()
         text = Chat.ask(text) if self.spec.chat and not isinstance(text, Chat) else text
         check_room(f"the tokens of {len(text):,} characters", ONE_CHARACTER * len(text), self.spec.max_memory)

@@ -64,8 +64,6 @@ class HuggingFaceReference(ModelReference):
             raise InvalidOption(problem, hint="--by-hand takes a built-in model: --model multi.")
         if needs is Ablatable:
             raise InvalidModel(f"{self} is not a built-in classifier", hint=TRAINED)
-        if self.extras.generate is not None and self.extras.generate < 1:
-            raise InvalidOption(f"--generate {self.extras.generate} is too small", hint="It is at least 1 token.")
         if self.extras.target_text is not None and self.extras.generate is not None:
             problem = "--generate and --target-text both say what the decoder writes"
             raise InvalidOption(problem, hint="Give one of them.")

@@ -5,7 +5,7 @@ The first import below is the first of matplotlib in the process, and it keeps t
 
 from __future__ import annotations
 
-from attnviz.renderers.figure.style import AUTO, MIN_FONT_SIZE, PAPER, colour_map, drawing
+from attnviz.renderers.figure.style import AUTO, PAPER, colour_map, drawing
 
 # isort: split
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 
 from matplotlib.figure import Figure
 
-from attnviz.errors import InvalidOption, TooLarge
+from attnviz.errors import TooLarge
 from attnviz.renderers.figure.layout import FigurePlan, Room, fits_digits, maps_of
 from attnviz.renderers.figure.page import png_of
 from attnviz.renderers.figure.paint import paint
@@ -28,8 +28,6 @@ from attnviz.report import Calculation, Charts, FigureStyle, Graph, Heatmap, Hea
 if TYPE_CHECKING:
     from attnviz.renderers.figure.draw import Sketch
 
-MAX_FONT_SIZE = 48
-MIN_DPI, MAX_DPI = 30, 2400
 MAX_PIXELS = 100_000_000
 # At least, for the cells of an SVG or PDF, and for cells under so many inches: many viewers blur where pixels meet.
 VECTOR_DPI, FINE_DPI, FINE_CELL = 150, 300, 0.02
@@ -54,19 +52,9 @@ def pdf(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
 
 
 def check_look(look: FigureStyle) -> None:
-    """Raises InvalidOption for a colour map, a size of text or a resolution that there is not."""
+    """Raises InvalidOption for a colour map that there is not."""
     if look.cmap != AUTO:
         colour_map(look.cmap)
-    if look.font_size is not None and not MIN_FONT_SIZE <= look.font_size <= MAX_FONT_SIZE:
-        raise InvalidOption(
-            f"--font-size {look.font_size:g} is out of range",
-            hint=f"Between {MIN_FONT_SIZE:g} and {MAX_FONT_SIZE}; 8 for print, 14 for slides.",
-        )
-    if not MIN_DPI <= look.dpi <= MAX_DPI:
-        raise InvalidOption(
-            f"--dpi {look.dpi} is out of range",
-            hint=f"Between {MIN_DPI} and {MAX_DPI}; 150 for screens, 300 for print.",
-        )
 
 
 def undrawable(report: Report) -> str:

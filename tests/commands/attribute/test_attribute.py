@@ -118,8 +118,6 @@ def test_methods_are_drawn_side_by_side(tmp_path: Path) -> None:
         ({"method": "relevence"}, InvalidOption, "Did you mean 'relevance'"),
         ({"model": "random"}, InvalidModel, "random weights"),
         ({"target": "good"}, InvalidOption, "not a label"),
-        ({"top_k": 0}, InvalidOption, "--top-k 0"),
-        ({"max_tokens": 1}, InvalidOption, "--max-tokens 1"),
         ({"card": True, "text": ("good",), "inline_text": None}, InvalidText, "one token"),
         ({"method": "leave-one-out", "text": ("good",), "inline_text": None}, InvalidText, "needs two tokens"),
     ],

@@ -196,8 +196,6 @@ def test_jobs_that_a_config_no_longer_has_are_named(config: Path) -> None:
 def test_what_cannot_be(config: Path) -> None:
     with pytest.raises(InvalidOption, match="no config"):
         batch(build(BatchSpec, configs=()))
-    with pytest.raises(InvalidOption, match="--workers 0"):
-        run(config, workers=0)
     with pytest.raises(InvalidOption, match="--schema makes no jobs, and there is figures"):
         batch(build(BatchSpec, configs=("figures.yaml",), schema=True))
 

@@ -86,8 +86,8 @@ def test_nothing_said_is_the_default(text: str, write: Write) -> None:
 
 
 def test_the_nearest_setting_wins(write: Write) -> None:
-    text = "{defaults: {dpi: 1, seed: 1, heads: 1}, jobs: [{heatmap: {dpi: 2}, matrix: {seed: [3]}}]}"
-    assert load(write(text)).jobs[0].spec == build(HeatmapSpec, dpi=2, seed=3, heads=1)
+    text = "{defaults: {dpi: 41, seed: 1, heads: 1}, jobs: [{heatmap: {dpi: 42}, matrix: {seed: [3]}}]}"
+    assert load(write(text)).jobs[0].spec == build(HeatmapSpec, dpi=42, seed=3, heads=1)
 
 
 def test_matrix_names(write: Write) -> None:
@@ -175,6 +175,8 @@ IN_A_NAME = "write A-Z a-z 0-9 . _ - only, and a letter or digit first"
          '1:25: jobs[0].heatmap.title: write a text, not true; quotes make it one: "true"'),
         ("jobs: [heatmap: {index: [0, {}]}]", "1:29: jobs[0].heatmap.index[1]: write a text, not settings"),
         ("jobs: [heatmap: {max_memory: .nan}]", "1:30: jobs[0].heatmap.max_memory: write a finite number, not nan"),
+        ("jobs: [heatmap: {dpi: 29}]", "1:23: jobs[0].heatmap.dpi: write a whole number that is at least 30 and at "
+         "most 2,400, not 29"),
         ("jobs: [heatmap: {keep: hed-tail}]",
          "1:24: jobs[0].heatmap.keep: write one of head, head-tail, not 'hed-tail'. "
          "Did you mean 'head-tail'?"),
@@ -243,7 +245,7 @@ def test_long_values_are_cut(problems: Problems) -> None:
 
 
 def test_there_are_at_most_ten_thousand_jobs(problems: Problems, write: Write) -> None:
-    hundred = str(list(range(100)))
+    hundred = str(list(range(30, 130)))
     most = f"jobs:\n- heatmap:\n  matrix: {{seed: {hundred}, heads: {hundred}}}\n"
     assert len(load(write(most)).jobs) == MAX_JOBS
     more = f"{most}- explain:\n- explain:\n- explain: \n  matrix: {{a: 3}}\n"

@@ -150,7 +150,6 @@ def test_of_one_model_the_heads_are_compared_with_one_another(texts: dict[str, A
     ("models", "settings", "error", "words"),
     [
         (("single",) * 9, {}, InvalidOption, "9 models to compare"),
-        (("single", "multi"), {"kernel": 1}, InvalidOption, "--kernel 1"),
         (("single", "multi"), {"text": ("",)}, InvalidText, "no tokens"),
         (("single", "multi"), {"text": (TEXT,), "layer": ("2",)}, InvalidSelection, "no layer 2"),
     ],

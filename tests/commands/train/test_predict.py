@@ -128,8 +128,6 @@ def test_processes_give_the_bits_of_one_in_order(killed: bool, monkeypatch: pyte
         ({"model": "random:8"}, InvalidModel, "random:8 has random weights and cannot classify"),
         ({"model": "dot"}, InvalidModel, "cannot classify"),
         ({"heads": 16}, InvalidModel, "multi:16 has random weights"),
-        ({"max_tokens": 1}, InvalidOption, "--max-tokens 1"),
-        ({"workers": 0}, InvalidOption, "--workers 0 is out of range"),
         ({"text": (PRAISE, "<br />")}, InvalidText, "no tokens in “<br"),
         ({"format": ("html,svg",)}, InvalidOption, "predict draws no svg"),
     ],

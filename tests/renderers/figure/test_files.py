@@ -91,14 +91,6 @@ def test_colour_maps_of_matplotlib_and_seaborn(cmap: str) -> None:
     figure.check_look(FigureStyle(cmap=cmap))
 
 
-@pytest.mark.parametrize("dpi", [29, 2401])
-def test_resolutions_out_of_reason_are_refused(dpi: int) -> None:
-    with pytest.raises(InvalidOption, match="Between 30 and 2400"):
-        figure.check_look(FigureStyle(dpi=dpi))
-    with pytest.raises(InvalidOption):
-        figure.png(report(heatmap(3)), FigureStyle(dpi=dpi))
-
-
 def test_too_many_pixels_are_refused_before_anything_is_drawn_with_what_would_work() -> None:
     shown = report(heatmap(3), panels(20))
     with pytest.raises(TooLarge, match=r"'overview' would have .* pixels. Up to \d+ dpi it can be drawn") as refused:

@@ -14,7 +14,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 from PIL import Image
 
-from attnviz.errors import InvalidOption, TooLarge
+from attnviz.errors import TooLarge
 from attnviz.renderers.figure import files
 from attnviz.renderers.figure.draw import THIN, draw
 from attnviz.renderers.figure.layout import FigurePlan
@@ -140,8 +140,6 @@ def test_all_text_follows_the_size_of_the_axes(font_size: float, smallest: float
     _, sizes = look_of("paper", font_size)
     assert sizes.axis == font_size
     assert min(*sizes[:-1], *sizes.headings) == smallest
-    with pytest.raises(InvalidOption, match="--font-size 5 is out of range"):
-        files.check_look(FigureStyle(font_size=5.0))
 
 
 def test_without_a_title_a_figure_still_says_what_would_mislead() -> None:
