@@ -63,7 +63,7 @@ class ClassifierModel(EncoderModel):
 
         encoding, classifier = self.encode(text), self.saved.classifier
         words, temperature = classifier.encoder.embedding.words.weight, float(classifier.temperature)
-        answering = Answering(classifier, words, self._logits, self.device, temperature=temperature)
+        answering = Answering(classifier, words, self._logits, temperature=temperature)
         provenance = self.provenance(text, text_name, encoding.n_tokens)
         return make_subject(answering, encoding.ids, encoding.tokens, self.answers, question, provenance)
 

@@ -154,7 +154,7 @@ def test_a_model_that_is_not_linear_when_held_is_refused_by_name() -> None:
     pytest.importorskip("transformers", reason=NEEDS)
     model = built("mamba", "", CAUSAL)
     words, answers = model.get_input_embeddings().weight, AnswerInfo.from_training([*map(str, range(32))])
-    answering = Answering(model, words, lambda ids: model(input_ids=ids).logits[:, -1], torch.device("cpu"))
+    answering = Answering(model, words, lambda ids: model(input_ids=ids).logits[:, -1])
     subject = make_subject(answering, (5, 6, 7), tokens("a", "b", "c"), answers, Question(), PROVENANCE)
     with pytest.raises(InvalidModel, match=r"adds up to .* not linear even when held: .*backbone\.layers\.0"):
         attribute(subject, "relevance")
@@ -229,7 +229,7 @@ def subjects(model: Classifier, n_texts: int) -> Iterator[Subject]:
         real = torch.ones_like(ids, dtype=torch.bool)
         return model.classify(model.states(ids, real, need_weights=torch.is_grad_enabled()), real)
 
-    answering = Answering(model, model.encoder.embedding.words.weight, logits, torch.device("cpu"))
+    answering = Answering(model, model.encoder.embedding.words.weight, logits)
     ids, labels = drawn(torch.Generator().manual_seed(2), 4 * n_texts)
     for text in ids[labels == 1][:n_texts]:
         given = tuple(text.tolist())

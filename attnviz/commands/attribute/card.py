@@ -52,7 +52,7 @@ def card_of(
         verb = "is" if n_left_out == 1 else "are"
         notices.insert(0, f"{n_left_out} of {n_texts} texts {verb} left out: {unknown}")
     found = Numbers.from_rows(rows, ("text", "method"))
-    report = card_report(found, subject.provenance, corpus.name, subject.kind)
+    report = card_report(found, subject.provenance, corpus.name, subject.answering.kind)
     yield Result(report, rows=found.cells(), notices=tuple(notices))
 
 

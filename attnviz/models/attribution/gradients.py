@@ -78,10 +78,9 @@ def integrated_gradients(subject: Subject) -> MethodScores:
     with torch.no_grad():
         gained = float(logit(vectors)[0]) - float(logit(torch.zeros_like(vectors))[0])
     for n_steps in N_STEPS:
-        with torch.enable_grad():
-            found = IntegratedGradients(logit).attribute(
-                vectors, n_steps=n_steps, method="gausslegendre", internal_batch_size=2
-            )
+        found = IntegratedGradients(logit).attribute(
+            vectors, n_steps=n_steps, method="gausslegendre", internal_batch_size=2
+        )
         scores = found.detach().double().sum(dim=-1)[0].cpu().numpy()
         n_passes += n_steps * (1 + BACKWARD)
         if abs(scores.sum() - gained) <= COMPLETE * abs(gained):

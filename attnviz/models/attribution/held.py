@@ -144,12 +144,11 @@ def _gate(held: HeldPass, node: Any, ran: Ran) -> None:
 
 def _add(held: HeldPass, node: Any, ran: Ran) -> None:
     """Count what no word brings to a sum or a difference."""
-    first, second = ran.varies[:2]
-    signs = {"add": (1, 1), "sub": (1, -1), "rsub": (-1, 1)}[ran.name]
-    scales = (1, ran.kwargs.get("alpha", 1)) if ran.name != "rsub" else (ran.kwargs.get("alpha", 1), 1)
-    for varies, constant, sign, scale in zip((first, second), ran.args[:2], signs, scales, strict=True):
+    alpha = ran.kwargs.get("alpha", 1)
+    factors = {"add": (1, alpha), "sub": (1, -alpha), "rsub": (-alpha, 1)}[ran.name]
+    for varies, constant, factor in zip(ran.varies[:2], ran.args[:2], factors, strict=True):
         if not varies:
-            held.count(node, torch.as_tensor(constant) * sign * scale)
+            held.count(node, torch.as_tensor(constant) * factor)
 
 
 def _multiply(held: HeldPass, node: Any, ran: Ran) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 import torch
@@ -27,7 +26,6 @@ from attnviz.registry import find, load, suggest_name
 MAX_NAMED = 5  # answers in a message
 AT_ONCE = 2**14  # tokens of a batch
 ANY_MODEL = "Choose --method leave-one-out, which asks nothing of a model."
-Pass = TypeVar("Pass", bound=WordInputs)
 Logits = Float[Tensor, "text answer"]
 
 
@@ -41,7 +39,6 @@ class Answering:
     module: nn.Module
     words: Tensor  # the vectors of the vocabulary, by identity
     logits: Callable[[Int[Tensor, "text token"]], Logits]
-    device: torch.device
     answers: AnswerInfo | None = None  # None: they are tokens
     temperature: float = 1.0  # that divides logits before softmax
     fills_in: bool = False  # whether a token that is answered stands in place of a mask, and not behind the text
@@ -58,7 +55,7 @@ class Answering:
     def compute_logits(self, batch: Int[Tensor, "text token"]) -> Logits:
         """Compute the logits of a pass that nothing is learned from."""
         with torch.inference_mode():
-            return self.logits(batch.to(self.device))
+            return self.logits(batch.to(self.words.device))
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,16 +72,11 @@ class Subject:
     seed: int = 0
 
     @property
-    def kind(self) -> AnswerKind:
-        """What an answer is."""
-        return self.answering.kind
-
-    @property
     def batch(self) -> Int[Tensor, "1 token"]:
         """The text as a batch of one."""
-        return torch.tensor([self.ids], device=self.answering.device)
+        return torch.tensor([self.ids], device=self.answering.words.device)
 
-    def run(self, watching: Pass, batch: Int[Tensor, "text token"] | None = None) -> Float[Tensor, " text"]:
+    def run(self, watching: WordInputs, batch: Int[Tensor, "text token"] | None = None) -> Float[Tensor, " text"]:
         """Return the logit that is explained, of a pass over each text that `watching` sees."""
         with frozen(self.answering.module), enough_memory(), torch.enable_grad(), watching:
             logits = self.answering.logits(self.batch if batch is None else batch)

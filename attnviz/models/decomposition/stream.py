@@ -211,14 +211,12 @@ class Stream:
         found: Logits = _to_numpy(self.subject.answering.compute_logits(self.subject.batch)[0])
         return found
 
-    def _split(self, number: Tensor, state: Tensor, n_layers: int) -> Parts:
-        self._held.take_constants()
-        (gradient,) = torch.autograd.grad(number, state, retain_graph=True)
-        return self._share(gradient[0].cpu().double(), self._held.take_constants(), n_layers)
-
     @torch.no_grad()
-    def _share(self, gradient: Float64[Tensor, "token d_model"], constants: PerToken, n_layers: int) -> Parts:
+    def _split(self, number: Tensor, state: Tensor, n_layers: int) -> Parts:
         """Multiply what was written with the gradient, in float64: massive activations cancel each other."""
+        self._held.take_constants()
+        (of_state,) = torch.autograd.grad(number, state, retain_graph=True)
+        gradient, constants = of_state[0].cpu().double(), self._held.take_constants()
         heads = np.zeros((n_layers, self.blocks[0].n_heads, len(gradient)))
         mlps = np.zeros((n_layers, len(gradient)))
         gradients = [gradient]  # where layers end, then before what their heads write, from the last
@@ -251,7 +249,7 @@ class Stream:
 def take_apart(subject: Subject, name_of: Callable[[int], str]) -> Stream:
     """Take an answer apart; where it is one of several and no rival is asked for, against the next most probable."""
     logits = subject.answering.compute_logits(subject.batch)[0]
-    if subject.against is None and subject.kind == "label" and len(logits) > 1:
+    if subject.against is None and subject.answering.kind == "label" and len(logits) > 1:
         first, second = logits.topk(2).indices.tolist()
         rival = second if first == subject.answer else first
         subject = replace(subject, against=rival, target=replace(subject.target, against=name_of(rival)))

@@ -45,7 +45,7 @@ class HeadedModel(HuggingFaceModel):
         return self.loaded.headed
 
     def _answering(self) -> Answering:
-        return Answering(self.headed, self.headed.get_input_embeddings().weight, self._logits, self.device)
+        return Answering(self.headed, self.headed.get_input_embeddings().weight, self._logits)
 
     def _logits(self, ids: Tensor) -> Tensor:
         """Compute logits of labels, or of the next token. Texts are of one length, so that none is padded."""
@@ -77,7 +77,7 @@ class HeadedModel(HuggingFaceModel):
             with others_failure(self.name):
                 return torch.as_tensor(body(**given, use_cache=False)[0][:, 0])
 
-        answering = Answering(body, body.get_input_embeddings().weight, read_first, self.device)
+        answering = Answering(body, body.get_input_embeddings().weight, read_first)
         provenance, target = self._provenance_of(read, text, text_name), Target("", probability=1.0)
         return Stream(Subject(answering, read.source.ids, read.source.tokens, target, 0, None, provenance))
 

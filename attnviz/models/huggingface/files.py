@@ -157,11 +157,6 @@ def knows_chats(folder: Path) -> bool:
     return is_file(folder / TEMPLATE) or b'"chat_template"' in written
 
 
-def knows_images(folder: Path) -> bool:
-    """Return whether a model's folder says how images, or sounds, are made ready for it."""
-    return any(is_file(folder / name) for name in PROCESSORS)
-
-
 def check_labels(folder: Path) -> None:
     """Raise InvalidModel for a config of more labels than a model has: each would get a name and a row of weights."""
     settings = configuration(folder)

@@ -17,7 +17,7 @@ from attnviz.models.huggingface.model import DecoderAnswer, HuggingFaceModel, Re
 from attnviz.models.huggingface.weights import others_failure
 from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.models.tokenizer import Encoding
-from attnviz.records import AttentionMaps, Setting
+from attnviz.records import AttentionMaps
 
 KEPT = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_bos_token_id")
 
@@ -73,11 +73,7 @@ class HuggingFaceWriter(HuggingFaceModel):
             ids = write_greedily(self.loaded.headed, self._n_tokens, self._inputs(read), len(grown.ids))
         at = 0 if read.target else len("\n".join(filter(None, (text, self.extras.pair))))
         tokens = self.loaded.tokenizer.decode_written(grown.ids, ids, at)
-        how: tuple[tuple[str, Setting], ...] = (
-            ("generate", self._n_tokens),
-            ("generated_ids", ",".join(map(str, ids))),
-        )
-        answer = DecoderAnswer(ids, tokens.pieces, how)
+        answer = DecoderAnswer(ids, tokens.pieces)
         grown = grown.append_ids(ids[:-1], tokens)
         return read._replace(answer=answer, target=grown) if read.target else read._replace(answer=answer, source=grown)
 

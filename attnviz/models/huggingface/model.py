@@ -40,7 +40,6 @@ class DecoderAnswer(NamedTuple):
 
     ids: tuple[int, ...]
     pieces: tuple[str, ...]
-    settings: tuple[tuple[str, Setting], ...]  # how its tokens were chosen
 
 
 class Read(NamedTuple):
@@ -289,6 +288,7 @@ class HuggingFaceModel:
             causal &= not np.triu(attendable, 1).any() and len(attendable) > 1
         chat = Chat.ask(text) if self.spec.chat and not isinstance(text, Chat) else text
         speakers = self.loaded.tokenizer.name_speakers(chat, read.source.tokens) if isinstance(chat, Chat) else ""
+        ids = ",".join(map(str, read.answer.ids)) if read.answer else ""
         settings = (
             ("attention", read.kind),
             ("model_type", str(self.loaded.model.config.model_type)),
@@ -302,7 +302,7 @@ class HuggingFaceModel:
             ("tokenizer_sha256", self.loaded.tokenizer.sha256),
             ("vocabulary_entries", len(self.loaded.tokenizer)),
             *([("messages", speakers)] if speakers else []),
-            *(read.answer.settings if read.answer else ()),
+            *((("generate", self.extras.generate), ("generated_ids", ids)) if read.answer else ()),
         )
         facts = replace(
             facts_of(group),

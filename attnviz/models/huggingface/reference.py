@@ -12,14 +12,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnviz.bounded import expand_path
+from attnviz.bounded import expand_path, is_file
 from attnviz.chats import Chat
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models import MODELS
 from attnviz.models.attribution import Attributable
 from attnviz.models.built_in import TRAINED
 from attnviz.models.decomposition import Decomposable
-from attnviz.models.huggingface.files import FETCHED, ModelFiles, configuration, find_files, knows_chats, knows_images
+from attnviz.models.huggingface.files import FETCHED, PROCESSORS, ModelFiles, configuration, find_files, knows_chats
 from attnviz.models.loading import WRITERS, ModelReference, digest, folder_name, refuse_sizes
 from attnviz.models.protocols import Ablatable, AttentionModel, Classifies, Generates, Traceable
 from attnviz.specs import ModelOptions, PretrainedOptions
@@ -68,11 +68,12 @@ class HuggingFaceReference(ModelReference):
             problem = "--generate and --target-text both say what the decoder writes"
             raise InvalidOption(problem, hint="Give one of them.")
         classes = self.list_classes()
+        named = (", ".join(classes) or "a model without a head")[:80]
         if needs is Generates and not any(each.endswith(WRITING) for each in classes):
-            raise InvalidModel(f"{self} is {_join_classes(classes)}, which writes no text", hint=WRITERS)
+            raise InvalidModel(f"{self} is {named}, which writes no text", hint=WRITERS)
         if needs in ANSWERS and _choose_head(classes, needs) == "none":
             lack, hint = ANSWERS[needs]
-            raise InvalidModel(f"{self} is {_join_classes(classes)}, which {lack}", hint=hint)
+            raise InvalidModel(f"{self} is {named}, which {lack}", hint=hint)
 
     def answering(self, needs: type[object] = Attributable) -> HuggingFaceReference:
         """Return the same, opened with the head that its answers come from if it has one that `needs`."""
@@ -125,7 +126,7 @@ class HuggingFaceReference(ModelReference):
     @property
     def reads_images(self) -> bool:
         """Whether its files say how images, or sounds, are made ready for it."""
-        return knows_images(self._files.folder)
+        return any(is_file(self._files.folder / name) for name in PROCESSORS)
 
     def find_notices(self, texts: Iterable[str]) -> tuple[str, ...]:
         """Say that texts are read as they are where the model knows chats, once its files are there."""
@@ -169,10 +170,6 @@ def find_on_hub(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceRef
         return None
     refuse_options(spec)
     return HuggingFaceReference(spec, extras, spec.model.partition("@")[0], hub=spec.model)
-
-
-def _join_classes(classes: Sequence[str]) -> str:
-    return (", ".join(classes) or "a model without a head")[:80]
 
 
 def _choose_head(classes: Sequence[str], needs: type[object]) -> HeadKind:
