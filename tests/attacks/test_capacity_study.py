@@ -42,5 +42,5 @@ def test_models_attend_and_answer_as_the_trained_networks(heads: int, made: Path
         ids = torch.tensor([saved.tokenizer.encode(text).ids])
         with torch.inference_mode():
             answers = saved.classifier(ids, torch.ones_like(ids, dtype=torch.bool))
-        torch.testing.assert_close(torch.from_numpy(model.attention(text).weights[0, :, 0, 1:]), attended[0, sequence])
+        torch.testing.assert_close(torch.tensor(model.attention(text).weights[0, :, 0, 1:]), attended[0, sequence])
         torch.testing.assert_close(answers.view(8, 16), logits[0, sequence])
