@@ -63,14 +63,10 @@ class AttentionTrace:
         return np.concatenate([head.output for head in self.heads])
 
     @property
-    def projected(self) -> Vector:
-        """The concatenation times the matrix, the bias not yet added."""
-        return self.concatenated if self.projection is None else self.concatenated @ self.projection.matrix
-
-    @property
     def output(self) -> Vector:
         """What the layer gives for this query."""
-        return self.projected if self.projection is None else self.projected + self.projection.bias
+        whole = self.concatenated
+        return whole if self.projection is None else whole @ self.projection.matrix + self.projection.bias
 
 
 @dataclass(frozen=True, eq=False)

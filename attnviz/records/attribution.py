@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Float64
 
 from attnviz.errors import InvalidRecord
 from attnviz.records import Provenance, Tokens
@@ -79,8 +79,3 @@ class Attribution:
         # Written so that NaN is wrong too.
         if total is not None and not abs(total - found) <= TOLERANCE * max(1.0, *map(abs, (total, *shares))):
             raise InvalidRecord(f"{self.method} adds up to {found:.6g}, and the logit is {self.total:.6g}")
-
-    @property
-    def removable(self) -> Bool[np.ndarray, " token"]:
-        """Which tokens can be deleted: those of the text, not markers that the model added."""
-        return ~np.array(self.tokens.special, dtype=bool)

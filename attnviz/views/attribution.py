@@ -30,7 +30,7 @@ def attribution_report(found: Sequence[Attribution], title: str | None, top_k: i
     rows = tuple(each.method for each in found)
     of = "answer" if first.target.score is None else "score"
     alone = f"each token by what it did for the {of}" if first.signed else "each token by the size of its score"
-    extent = captions.describe_extent(provenance, int(first.removable.sum()))
+    extent = captions.describe_extent(provenance, len(first.tokens) - sum(first.tokens.special))
     picture = Heatmap(
         name="attribution",
         title=SHARES_TITLE if len(found) > 1 else alone,

@@ -269,7 +269,7 @@ def test_a_classifier_of_others_is_explained_from_its_folder(tmp_path: Path) -> 
     found = attribute(model.subject("the acting saved the film", "text", Question("good", against="bad")), "relevance")
     assert str(found.target) == "good − bad"
     assert found.tokens.pieces == ("[CLS]", "the", "acting", "saved", "the", "film", "[SEP]")
-    assert found.removable.tolist() == [False, *(True,) * 5, False]
+    assert found.tokens.special == (True, *(False,) * 5, True)
     assert float(found.scores.sum()) + sum(share for _, share in found.others) == pytest.approx(found.total, abs=1e-4)
     alone = model.subject("the acting saved the film", "text", Question("2"))
     assert str(alone.target) == "neither"  # of three labels none stands against another

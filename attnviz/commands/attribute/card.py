@@ -62,7 +62,7 @@ def test_methods(subject: Subject, methods: Sequence[str]) -> Iterator[dict[str,
     for name in dict.fromkeys((*methods, LEAVE_ONE_OUT, GRADIENT)):
         found[name] = attribute(subject, name)
     references = [np.abs(found[name].scores) for name in (LEAVE_ONE_OUT, GRADIENT)]
-    removable = found[LEAVE_ONE_OUT].removable
+    removable = ~subject.tokens.markers  # not those that the model added
     orders = [(name, found[name].scores) for name in methods if name != CHANCE]
     generator = np.random.default_rng([subject.seed, *subject.ids])
     orders += [(CHANCE, generator.random(len(subject.ids))) for _ in range(N_CHANCE)]

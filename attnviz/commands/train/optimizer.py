@@ -19,21 +19,18 @@ MAX_NORM = 1.0  # of the gradient
 class Optimizer:
     """AdamW with clipped gradients, whose learning rate rises and falls over `n_steps`.
 
-    Without `biases`, those of positions stay as they are.
+    A parameter without a gradient, such as the bias of positions after pretraining, stays as it is.
     """
 
-    def __init__(
-        self, modules: Iterable[nn.Module], learning_rate: float, n_steps: int, *, biases: bool = True
-    ) -> None:
+    def __init__(self, modules: Iterable[nn.Module], learning_rate: float, n_steps: int) -> None:
         self.n_steps = n_steps
         inner = [module for each in modules for module in each.modules()]
         of_positions = {id(each.bias): each.bias for each in inner if isinstance(each, PositionBias)}
         rest = {id(p): p for each in inner for p in each.parameters(recurse=False) if id(p) not in of_positions}
-        fast = [bias for bias in of_positions.values() if biases]
         groups = [
             {"params": [p for p in rest.values() if p.dim() > 1], "weight_decay": WEIGHT_DECAY},
             {"params": [p for p in rest.values() if p.dim() == 1], "weight_decay": 0.0},
-            {"params": fast, "weight_decay": 0.0, "lr": learning_rate * POSITION_RATE},
+            {"params": [*of_positions.values()], "weight_decay": 0.0, "lr": learning_rate * POSITION_RATE},
         ]
         groups = [group for group in groups if group["params"]]
         self.adamw = torch.optim.AdamW(groups, lr=learning_rate, betas=BETAS)

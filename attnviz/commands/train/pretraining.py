@@ -96,6 +96,7 @@ class WordObjectives(nn.Module):
 
         Losses are cross-entropies in nats, the second a binary one: replaced words are told from those of the text.
         """
+        given = Corrupted(*(part.to(self.word_bias.device) for part in given))
         states = encoder(given.ids)
         logits, words = self.compute_word_logits(encoder, states[given.masked]), given.original[given.masked]
         found = (logits.argmax(dim=-1) == words).cpu().double().mean().item()
@@ -112,17 +113,15 @@ class Pretraining:
     ) -> None:
         self.encoder = encoder
         config = encoder.config
-        device = encoder.embedding.words.weight.device
-        self.objectives = WordObjectives(config.n_words, config.d_model).to(device)
+        self.objectives = WordObjectives(config.n_words, config.d_model).to(encoder.embedding.words.weight.device)
         self.windows = windows
         self.seed = seed
         self.done = 0
         self.steps_per_epoch = -(-len(windows) // BATCH)
         self.n_steps = epochs * self.steps_per_epoch
         usual = LEARNING_RATE_OF_ONE_HEAD if config.n_heads == 1 else LEARNING_RATE
-        self.learning_rate = usual if learning_rate is None else learning_rate
-        self._device = device
-        self.optimizer = Optimizer((encoder, self.objectives), self.learning_rate, self.n_steps)
+        rate = usual if learning_rate is None else learning_rate
+        self.optimizer = Optimizer((encoder, self.objectives), rate, self.n_steps)
 
     def steps(self) -> Iterator[tuple[float, float]]:
         """Train, and yield for each step the loss of masked words and the share of them that is found."""
@@ -132,8 +131,7 @@ class Pretraining:
             windows = self.windows.shuffle(np.random.default_rng((self.seed, epoch, self.n_steps)))
             for number in range(self.steps_per_epoch):
                 generator = np.random.default_rng((self.seed, self.done))
-                parts = self.windows.corrupt(windows[number * BATCH : (number + 1) * BATCH], generator)
-                given = Corrupted(*(part.to(self._device) for part in parts))
+                given = self.windows.corrupt(windows[number * BATCH : (number + 1) * BATCH], generator)
                 self.encoder.eval()  # no dropout: what is hidden and replaced is noise enough
                 hidden, replaced, found = self.objectives.compute_losses(self.encoder, given)
                 loss = hidden + REPLACED_WEIGHT * replaced
@@ -156,6 +154,5 @@ class Pretraining:
         given = windows.corrupt(windows.shuffle(generator)[:N_HELD_OUT_WINDOWS], generator)
         self.encoder.eval()
         with torch.inference_mode():
-            given = Corrupted(*(part.to(self._device) for part in given))
             hidden, _, _ = self.objectives.compute_losses(self.encoder, given)
         return hidden.item()

@@ -92,7 +92,7 @@ class Training:
         self.best_weights: dict[str, Tensor] = {}  # of the best epoch
         self._since_point: list[tuple[float, float]] = []  # loss and accuracy of each step since the last point
         self.average: dict[str, Tensor] = {}  # of the weights of the last steps
-        self.optimizer = Optimizer((classifier,), spec.learning_rate, self.n_steps, biases=pretraining is None)
+        self.optimizer = Optimizer((classifier,), spec.learning_rate, self.n_steps)
         self._held_windows = Windows(held_out.texts) if pretraining is not None and len(held_out) else None
 
     def steps(self) -> Iterator[TrainingStep]:
