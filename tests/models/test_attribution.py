@@ -171,7 +171,8 @@ def test_every_method_scores_each_token_of_a_decoder() -> None:
     model = opened(stories())
     text = "Once upon a time, there was a little girl who loved to"
     answered: list[int] = []  # positions of a text: all of a vocabulary's logits at each of them would be too many
-    model.headed.get_output_embeddings().register_forward_hook(lambda _, __, made: answered.append(made.shape[1]))
+    vocabulary = model.loaded.headed.get_output_embeddings()
+    vocabulary.register_forward_hook(lambda _, __, made: answered.append(made.shape[1]))
     for method in (name for name in NAMES if name != "integrated-gradients"):
         found = attribute(model.subject(text, "text", Question(target=" play", against=" be")), method)
         assert len(found.scores) == len(found.tokens) > 8

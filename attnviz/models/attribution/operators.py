@@ -82,15 +82,6 @@ class AttendingCall:
         return self.call.n_heads_in_model or self.call.shape[1]
 
     @property
-    def is_by_head(self) -> bool:
-        """Whether the operator had an axis of rows and heads, as the weights have."""
-        n_rows, _, n_queries, n_keys = self.call.shape
-        output, value = ((each.mT if self.turned else each).shape for each in (self.mixed, self.value))
-        n_heads, n_groups = output[:-2].numel(), value[:-2].numel()
-        fits = n_heads == n_rows * self.n_heads and n_groups % n_rows == 0 and n_heads % n_groups == 0
-        return fits and (output[-2], value[-2]) == (n_queries, n_keys)
-
-    @property
     def is_in_order(self) -> bool:
         """Whether the weights, whose rows were ordered by text and head, give the output as it stands."""
         value = self.by_head(self.value).float()
@@ -160,7 +151,7 @@ def attending(**told: Callable[[AttendingCall], object]) -> Iterator[None]:
 def _read_operator(call: Call, name: str, args: Sequence[Any], result: Any) -> AttendingCall | None:
     """Find the values of an operator that attended; None where it projects them itself, or sums element by element.
 
-    In a product one side has rows that sum to one.
+    In a product one side has rows that sum to one. The operator has an axis of rows and heads, as the weights have.
     """
     if name.startswith("_scaled_dot_product") or name == "flex_attention":
         found = AttendingCall(call, args[2], result[0] if isinstance(result, tuple) else result)
@@ -171,7 +162,11 @@ def _read_operator(call: Call, name: str, args: Sequence[Any], result: Any) -> A
         missed = [(side.sum(axis) - 1).abs().mean() for side, axis in ((left, -1), (right, -2))]
         turned = bool(missed[1] < missed[0])
         found = AttendingCall(call, left if turned else right, result, turned)
-    return found if found.is_by_head else None
+    n_rows, _, *sizes = call.shape
+    output, value = ((each.mT if found.turned else each).shape for each in (found.mixed, found.value))
+    n_heads, n_groups = output[:-2].numel(), value[:-2].numel()
+    is_by_head = n_heads == n_rows * found.n_heads and n_groups % n_rows == 0 and n_heads % n_groups == 0
+    return found if is_by_head and [output[-2], value[-2]] == sizes else None
 
 
 def reads_heads(state: Tensor, heads: Float[Tensor, "row head query d_value"]) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 from jaxtyping import Bool, Float, Float64
 from torch import Tensor, nn
 from torch.nn import functional
@@ -44,15 +45,13 @@ class StreamNorm:
         )
         return whole - rest
 
-    def pull_back(self, gradient: Float64[Tensor, "token d_model"]) -> Float64[Tensor, "token d_model"]:
-        """Return the gradient before the norm, given that behind it, the scale held."""
+    def pull_back(
+        self, gradient: Float64[Tensor, "token d_model"]
+    ) -> tuple[Float64[Tensor, "token d_model"], Float64[np.ndarray, " token"]]:
+        """Return the gradient before the norm, given that behind it, the scale held; and what β gave at each token."""
         scale = (self.read.cpu().double().var(dim=-1, unbiased=False, keepdim=True) + self.eps).rsqrt()
         scaled = gradient * self.weight.cpu().double() * scale
-        return scaled - scaled.mean(dim=-1, keepdim=True)
-
-    def weigh_bias(self, gradient: Float64[Tensor, "token d_model"]) -> Float64[Tensor, " token"]:
-        """Return what β gave at each token to what has this gradient behind the norm."""
-        return gradient @ self.bias.cpu().double()
+        return scaled - scaled.mean(dim=-1, keepdim=True), (gradient @ self.bias.cpu().double()).numpy()
 
 
 class Attention(NamedTuple):

@@ -118,19 +118,17 @@ class Stream:
         block = self.blocks[head.layer]
         toward = parts.gradients[head.layer] @ block.projection.weight[:, head.head].detach().cpu().double()
         value = block.attention.value[block.group_of(head.head, block.attention.value)]
-        moved: Float64[np.ndarray, "token source"] = _to_numpy(toward @ value.cpu().double().T)
-        moved *= _to_numpy(block.attention.weights[head.head])
-        return moved
+        moved = _to_numpy(toward @ value.cpu().double().T)
+        return np.asarray(moved * _to_numpy(block.attention.weights[head.head]))
 
     def weights_of(self, head: HeadName, query: int) -> PerToken:
         """Return the model's own weights of a query."""
-        found: PerToken = _to_numpy(self.blocks[head.layer].attention.weights[head.head, query])
-        return found
+        return _to_numpy(self.blocks[head.layer].attention.weights[head.head, query])
 
     def bias_of(self, head: HeadName, query: int) -> PerToken | None:
         """Return what is added to a query's scores whatever the keys hold, such as by distance; None for nothing."""
         bias = self.blocks[head.layer].attention.bias
-        return None if bias is None else np.asarray(_to_numpy(bias[head.head, query]))
+        return None if bias is None else _to_numpy(bias[head.head, query])
 
     def score_keys(
         self, head: HeadName, query: int, states: Iterable[Float[Tensor, "token d_model"]]
@@ -176,8 +174,8 @@ class Stream:
         With rotary positions that is the query against the mean key turned to each place.
         """
         state = self.blocks[head.layer].state.detach()[0]
-        found: PerToken = self.score_keys(head, query, (state[each].expand_as(state) for each in contents)).mean(axis=0)
-        return found
+        scores = self.score_keys(head, query, (state[each].expand_as(state) for each in contents))
+        return np.asarray(scores.mean(axis=0))
 
     def answer_without(self, head: HeadName) -> Logits:
         """Return the model's logits when a head gives nothing, at any token."""
@@ -208,8 +206,7 @@ class Stream:
         return missing
 
     def _read_logits(self) -> Logits:
-        found: Logits = _to_numpy(self.subject.answering.compute_logits(self.subject.batch)[0])
-        return found
+        return _to_numpy(self.subject.answering.compute_logits(self.subject.batch)[0])
 
     @torch.no_grad()
     def _split(self, number: Tensor, state: Tensor, n_layers: int) -> Parts:
@@ -222,12 +219,12 @@ class Stream:
         gradients = [gradient]  # where layers end, then before what their heads write, from the last
         for layer, block in reversed(list(enumerate(self.blocks[:n_layers]))):
             if block.norms:
-                constants += block.norms[1].weigh_bias(gradient).numpy()
-                gradient = block.norms[1].pull_back(gradient)
+                gradient, of_bias = block.norms[1].pull_back(gradient)
+                constants += of_bias
             mlps[layer] = (block.mlp.cpu().double() * gradient).sum(dim=-1).numpy()
             if block.norms:
-                constants += block.norms[0].weigh_bias(gradient).numpy()
-                gradient = block.norms[0].pull_back(gradient)
+                gradient, of_bias = block.norms[0].pull_back(gradient)
+                constants += of_bias
             toward = torch.einsum("td,dhv->htv", gradient, block.projection.weight.cpu().double())
             heads[layer] = (block.attention.mixed.cpu().double() * toward).sum(dim=-1).numpy()
             if block.projection.bias is not None:
@@ -269,5 +266,5 @@ def _score_keys(block: StreamBlock, head: HeadName, query: int, key: Tensor) -> 
     return scores
 
 
-def _to_numpy(tensor: Tensor) -> Any:
-    return tensor.detach().cpu().double().numpy()
+def _to_numpy(tensor: Tensor) -> Float64[np.ndarray, ...]:
+    return np.asarray(tensor.detach().cpu().double().numpy())

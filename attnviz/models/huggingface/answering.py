@@ -38,18 +38,13 @@ KINDS: dict[str, AnswerKind] = {"regression": "score", "multi_label_classificati
 class HeadedModel(HuggingFaceModel):
     """A model with its head. What it is explained by is what all kinds of head share, and those without one."""
 
-    @property
-    def headed(self) -> Any:
-        """The model with its head."""
-        assert self.loaded.headed is not None
-        return self.loaded.headed
-
     def _answering(self) -> Answering:
-        return Answering(self.headed, self.headed.get_input_embeddings().weight, self._logits)
+        headed = self.loaded.headed
+        return Answering(headed, headed.get_input_embeddings().weight, self._logits)
 
     def _logits(self, ids: Tensor) -> Tensor:
         """Compute logits of labels, or of the next token. Texts are of one length, so that none is padded."""
-        headed = self.headed
+        headed = self.loaded.headed
         if len(ids) > 1 and headed.config.get_text_config().pad_token_id is None:
             # A decoder seeks the last token of each text by it, and refuses several texts without.
             return torch.cat([self._logits(each) for each in torch.split(ids, 1)])
@@ -170,7 +165,7 @@ class HuggingFaceClassifier(HeadedModel):
     @property
     def answers(self) -> AnswerInfo:
         """What it answers with. One output without a `problem_type` is a number, as transformers trains it."""
-        config = self.headed.config
+        config = self.loaded.headed.config
         names = [str(config.id2label[number]) for number in sorted(config.id2label)]
         kind = KINDS.get(str(config.problem_type), "score" if len(names) == 1 else "label")
         if kind == "score" and names == ["LABEL_0"]:  # what transformers calls a label that nobody named

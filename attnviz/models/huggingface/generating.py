@@ -13,7 +13,7 @@ import torch
 
 from attnviz.errors import TooLarge
 from attnviz.models.device import enough_memory
-from attnviz.models.huggingface.model import DecoderAnswer, HuggingFaceModel, Read
+from attnviz.models.huggingface.model import HuggingFaceModel, Read
 from attnviz.models.huggingface.weights import others_failure
 from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.models.tokenizer import Encoding
@@ -57,8 +57,7 @@ class HuggingFaceWriter(HuggingFaceModel):
     def attention(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
         """Attend over one text and what the model wrote behind it. Raises as for a text to read."""
         read = self.generate(text, choice)
-        assert read.answer is not None
-        n_written = len(read.answer.ids)
+        n_written = len(read.written)
         name = f"{text_name} and {n_written} {'token' if n_written == 1 else 'tokens'} that it wrote (greedy)"
         return self._record(read, text, name, choice)
 
@@ -73,9 +72,8 @@ class HuggingFaceWriter(HuggingFaceModel):
             ids = write_greedily(self.loaded.headed, self._n_tokens, self._inputs(read), len(grown.ids))
         at = 0 if read.target else len("\n".join(filter(None, (text, self.extras.pair))))
         tokens = self.loaded.tokenizer.decode_written(grown.ids, ids, at)
-        answer = DecoderAnswer(ids, tokens.pieces)
-        grown = grown.append_ids(ids[:-1], tokens)
-        return read._replace(answer=answer, target=grown) if read.target else read._replace(answer=answer, source=grown)
+        grown, read = grown.append_ids(ids[:-1], tokens), read._replace(written=ids, pieces=tokens.pieces)
+        return read._replace(target=grown) if read.target else read._replace(source=grown)
 
     @property
     def _n_tokens(self) -> int:

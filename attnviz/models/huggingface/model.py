@@ -35,20 +35,14 @@ from attnviz.specs import AttentionKind, ModelOptions, PretrainedOptions
 FEW = 4  # tokens that show which module does what
 
 
-class DecoderAnswer(NamedTuple):
-    """What a model wrote. All but the last token have been read again."""
-
-    ids: tuple[int, ...]
-    pieces: tuple[str, ...]
-
-
 class Read(NamedTuple):
     """What a model reads: a text, or two, and what its decoder has written."""
 
     source: Encoding
     target: Encoding | None
     kind: AttentionKind
-    answer: DecoderAnswer | None = None
+    written: tuple[int, ...] = ()  # ids that the model wrote; all but the last have been read again
+    pieces: tuple[str, ...] = ()  # of these
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,7 +282,7 @@ class HuggingFaceModel:
             causal &= not np.triu(attendable, 1).any() and len(attendable) > 1
         chat = Chat.ask(text) if self.spec.chat and not isinstance(text, Chat) else text
         speakers = self.loaded.tokenizer.name_speakers(chat, read.source.tokens) if isinstance(chat, Chat) else ""
-        ids = ",".join(map(str, read.answer.ids)) if read.answer else ""
+        ids = ",".join(map(str, read.written))
         settings = (
             ("attention", read.kind),
             ("model_type", str(self.loaded.model.config.model_type)),
@@ -302,14 +296,14 @@ class HuggingFaceModel:
             ("tokenizer_sha256", self.loaded.tokenizer.sha256),
             ("vocabulary_entries", len(self.loaded.tokenizer)),
             *([("messages", speakers)] if speakers else []),
-            *((("generate", self.extras.generate), ("generated_ids", ids)) if read.answer else ()),
+            *((("generate", self.extras.generate), ("generated_ids", ids)) if read.written else ()),
         )
         facts = replace(
             facts_of(group),
             causal=causal,
             keep=self.spec.keep,
             tokens_in_text=read.source.n_tokens,
-            chosen=read.answer.pieces if read.answer else (),
+            chosen=read.pieces,
         )
         return self._provenance("".join((text, *facts.chosen)), text_name, settings, facts)
 

@@ -48,7 +48,7 @@ class LoadedWeights:
     model: Any  # a PreTrainedModel in evaluation mode, float32
     tokenizer: HuggingFaceTokenizer  # of a model that reads images, the processor that makes them ready
     revision: str
-    headed: Any | None  # the same with the head that chooses tokens or labels; None: it was not asked for
+    headed: Any  # the same with the head that chooses tokens or labels; None: it was not asked for
     eager: bool  # whether its attention is written out, because the fused kernel would leave something out
 
     @property
