@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from attnviz import store
 from attnviz.bounded import GIB, check_room, resolve_links
 from attnviz.display import format_count
-from attnviz.errors import InvalidRecord, InvalidSource, TooLarge
+from attnviz.errors import InvalidRecord, InvalidSource
 from attnviz.models.sizes import BASE
 from attnviz.records.differences import (
     FILES,
@@ -199,10 +199,7 @@ def _compare_pictures(place: Difference, before: bytes, after: bytes, tolerances
     from attnviz.renderers.figure.image import MAX_PIXELS, compare  # only now: what draws takes a while to import
 
     room = int((tolerances.max_memory * GIB - BASE) / PER_PIXEL)
-    try:
-        found = compare(before, after, min(room, MAX_PIXELS))
-    except TooLarge as error:
-        raise InvalidSource(error.problem, hint=error.hint) from error
+    found = compare(before, after, min(room, MAX_PIXELS))
     if len(set(found.sizes)) == 2:
         one, other = ("{} × {} pixels".format(*size) for size in found.sizes)
         yield replace(place, before=one, after=other)
@@ -213,7 +210,6 @@ def _compare_pictures(place: Difference, before: bytes, after: bytes, tolerances
 
 def _compare_records(place: Difference, before: bytes, after: bytes, tolerances: Tolerances) -> Iterator[Difference]:
     """By tokens, heads and weights: of how they were made the manifest says more."""
-    check_room(f"{place.file} on both sides", BASE + 2 * (len(before) + len(after)), tolerances.max_memory)
     one, other = (store.read_record(data, place.file) for data in (before, after))
     for each in compare_maps(one, other, tolerances):
         yield replace(each, job=place.job, file=place.file)

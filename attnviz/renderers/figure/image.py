@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image, ImageChops, ImageOps, ImageStat
 
-from attnviz.errors import InvalidSource, TooLarge
+from attnviz.errors import InvalidSource
 from attnviz.shapes import Grey
 
 THUMB = 480, 360  # pixels at most of a figure on a page that leads to it: sharp at half the size on a dense screen
@@ -53,7 +53,7 @@ class PixelDifference(NamedTuple):
 
 
 def compare(before: bytes, after: bytes, max_pixels: int = MAX_PIXELS) -> PixelDifference:
-    """Compare two PNGs. Raises InvalidSource for bytes that are no PNG, TooLarge for more than `max_pixels`."""
+    """Compare two PNGs. Raises InvalidSource for bytes that are no PNG, or more than `max_pixels`."""
     one, other = _open(before, max_pixels), _open(after, max_pixels)
     sizes = one.size, other.size
     if one.size != other.size:
@@ -85,9 +85,9 @@ def _open(data: bytes, max_pixels: int) -> Image.Image:
         try:
             with Image.open(BytesIO(data), formats=["PNG"]) as image:
                 if image.width * image.height > max_pixels:
-                    raise TooLarge(f"a picture has {image.width} × {image.height} pixels", hint="Draw it smaller.")
+                    raise InvalidSource(f"a picture has {image.width} × {image.height} pixels", hint="Draw it smaller.")
                 return image.convert("RGBA")
         except Image.DecompressionBombError as error:
-            raise TooLarge("a picture has too many pixels", hint="Draw it smaller.") from error
+            raise InvalidSource("a picture has too many pixels", hint="Draw it smaller.") from error
         except (OSError, SyntaxError, ValueError) as error:
             raise InvalidSource("not a PNG that can be read") from error

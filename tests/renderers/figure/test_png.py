@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from PIL import Image
 from PIL.PngImagePlugin import PngImageFile, iTXt
 
-from attnviz.errors import InvalidSource, TooLarge
+from attnviz.errors import InvalidSource
 from attnviz.renderers.figure.image import compare
 from attnviz.renderers.figure.page import Pixels, png_of
 
@@ -102,5 +102,5 @@ def test_what_is_no_png_is_refused(data: bytes) -> None:
 
 
 def test_too_many_pixels_are_refused() -> None:
-    with pytest.raises(TooLarge, match="60 × 40"):
+    with pytest.raises(InvalidSource, match="60 × 40"):
         compare(png(white()), png(white()), max_pixels=40 * 60 - 1)
