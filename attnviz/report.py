@@ -478,6 +478,7 @@ class Report:
     screen: tuple[tuple[int, int], ...] = ()  # layers and heads with which a page begins, beside the sentence itself
     hint: str = ""  # beside the screen: what heads are named by
     answer: TextAnswer | None = None  # to the text, where it was measured
+    kept: tuple[str, ...] = ()  # tokens that are named in sentences: they stay in every language
     max_lines: int | None = None  # of a terminal's first screen; None: as many as there are
 
     @property

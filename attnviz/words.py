@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Literal
@@ -44,16 +44,21 @@ def list_phrases(language: Language, *parts: str) -> dict[str, str]:
     return {name: entry[language] for name, entry in load_table().items() if name.partition(".")[0] in parts}
 
 
-def say(text: str, language: Language) -> str:
-    """Return a sentence in a language, or several with a dot between them; as it is where the table has none."""
-    if language == "en":
+def say(text: str, language: Language, kept: Collection[str] = ()) -> str:
+    """Return a sentence in a language, or several with a dot between them; as it is where the table has none.
+
+    Places that hold a quotation or one of the words `kept` are left as they are.
+    """
+    if language == "en" or text in kept:
         return text
     for form, sentence in _list_forms(language):
         if found := form.fullmatch(text):
             places = found.groupdict().items()
-            return sentence.format(**{name: each if each[0] in "“‘" else say(each, language) for name, each in places})
+            return sentence.format(
+                **{name: each if each[0] in "“‘" else say(each, language, kept) for name, each in places}
+            )
     parts = SEPARATOR.split(text)
-    return " · ".join(say(part, language) for part in parts) if len(parts) > 1 else text
+    return " · ".join(say(part, language, kept) for part in parts) if len(parts) > 1 else text
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -32,6 +33,15 @@ def test_a_shell_in_chinese_is_answered_so_unless_it_asks(run_here: RunHere, mon
     command = ("compare", "single", "multi", "--text", SENTENCE)
     said = [worked(run_here(*command, *given)).stdout for given in ((), ("--lang", "en"))]
     assert ["测了什么" in each for each in said] == [True, False]
+
+
+def test_an_answer_that_is_a_token_is_no_label() -> None:
+    sentence = "a decoder goes on with ‘positive’ (90 %)"
+    assert say(sentence, "zh") == "a decoder 接着写“好评”（90 %）"
+    assert say(sentence, "zh", kept=["positive"]) == "a decoder 接着写“positive”（90 %）"
+    assert translate(replace(report(random_maps(TOKENS)), title=sentence, kept=("positive",)), "zh").title == (
+        "a decoder 接着写“positive”（90 %）"
+    )
 
 
 def test_tokens_are_no_words_of_ours() -> None:

@@ -66,10 +66,12 @@ def answer_report(found: Explanation, title: str | None) -> Report:
         *(Note(each, is_detail=True) for each in details),
     ]
     blocks += captions.describe_unknown(tokens, "tokens")
+    answers = filter(None, (target.name, target.against))
     return Report(
         title=captions.choose_title(title, describe_answer(model, found)),
         subtitle=captions.join(*_describe_text(found.provenance, tokens)),
         blocks=tuple(blocks),
+        kept=tuple(quote_answer(name)[1:-1] for name in answers) if "token" in found.form else (),
         facts=captions.list_facts(found.provenance),
         data={
             **_describe_source(found.provenance, tokens),
