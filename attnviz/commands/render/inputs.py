@@ -15,7 +15,7 @@ from attnviz.models.sizes import FLOAT32, Work, check_memory
 from attnviz.running.drawing import Drawing, check_factored_room
 from attnviz.store.weights import FileArray, find_kind
 
-NAME_OPTIONS = ("tokens_file", "keys_file", "words", "row", "array", "axes")
+NAME_OPTIONS = ("tokens_file", "keys_file", "words", "grid", "image", "row", "array", "axes")
 
 
 def render_inputs(spec: RenderSpec) -> Inputs:
@@ -29,8 +29,12 @@ def render_inputs(spec: RenderSpec) -> Inputs:
         return _record_inputs(spec, drawing)
     if spec.words is not None and spec.tokens_file is not None:
         raise InvalidOption("--words and --tokens-file exclude each other", hint="Leave one of them out.")
+    if spec.grid is not None and spec.keys_file is not None:
+        raise InvalidOption("--grid and --keys-file exclude each other", hint="Leave one of them out.")
+    if spec.grid is None and spec.image is not None:
+        raise InvalidOption("--image lies under a grid", hint="Say which: --grid 28x28, rows and columns of patches.")
     files = {"weights": path}
-    for what, name in (("tokens", spec.tokens_file), ("keys", spec.keys_file)):
+    for what, name in (("tokens", spec.tokens_file), ("keys", spec.keys_file), ("image", spec.image)):
         if name is not None:
             files[what] = expand_path(name, InvalidSource)
             if not exists(files[what]):

@@ -31,6 +31,10 @@ class RenderSpec:
     words: Annotated[str | None, Option("Names of the tokens, separated by blanks.", TEXT, "TEXT", is_common=True)] = (
         None
     )
+    grid: Annotated[
+        str | None, Option("Keys are patches of an image, in so many rows and columns: 28x28.", TEXT, "ROWSxCOLUMNS")
+    ] = None
+    image: Annotated[str | None, Option("The image that --grid lies over.", TEXT, "FILE")] = None
     row: Annotated[
         int | None, Option("Which text, from 0, if the weights are of several.", TEXT, "N", is_common=True)
     ] = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from functools import partial
 
@@ -10,10 +11,11 @@ from attnviz.bounded import decode_json, expand_path
 from attnviz.commands.render.inputs import check_weights_memory
 from attnviz.commands.render.spec import RenderSpec
 from attnviz.display import decode_argument, format_count
-from attnviz.errors import InvalidSource
+from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.models.attentions.attentions import make_maps
 from attnviz.models.attentions.weights_file import COMMAND, WeightsRequest, read_weights
 from attnviz.records import AttentionMaps
+from attnviz.records.grid import Grid
 from attnviz.text.files import decode, read_content
 
 Names = Sequence[str] | None
@@ -22,12 +24,21 @@ Names = Sequence[str] | None
 def read_maps(spec: RenderSpec) -> tuple[AttentionMaps, tuple[str, ...]]:
     """Make a record of a file of weights, and say how its names were read. Raises what either does."""
     tokens, of_tokens = read_token_names(spec.tokens_file, spec.words)
-    keys, of_keys = read_token_names(spec.keys_file)
+    names, of_keys = read_token_names(spec.keys_file)
+    keys = names if spec.grid is None else parse_grid(spec.grid, spec.image)
     check = partial(check_weights_memory, max_memory=spec.max_memory)
     asked = WeightsRequest(tokens, keys, spec.row, None, spec.array, spec.axes, COMMAND)
     weights = read_weights(spec.record, asked, check)
     unread = (f"{weights.name}: not read: {weights.unread}",) if weights.unread else ()
     return make_maps(weights, asked), (*of_tokens, *of_keys, *unread)
+
+
+def parse_grid(sides: str, image: str | None) -> Grid:
+    """Read rows and columns of patches as people write them. Raises InvalidOption, and as `Grid` does."""
+    match = re.fullmatch(r"\s*([0-9]{1,4})\s*[x×,]\s*([0-9]{1,4})\s*", sides)
+    if match is None:
+        raise InvalidOption(f"--grid {sides[:40]!r} does not give rows and columns", hint="Write 28x28.")
+    return Grid(int(match[1]), int(match[2]), None if image is None else expand_path(image, InvalidSource))
 
 
 def read_token_names(file: str | None, words: str | None = None) -> tuple[Names, tuple[str, ...]]:

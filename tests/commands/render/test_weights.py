@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from attnviz import store
 from tests.attacks.endings import RunHere, refused, worked
@@ -55,6 +56,25 @@ def test_axes_that_are_a_guess_are_said_and_row_decides(run_here: RunHere) -> No
     assert guess in " ".join(worked(run_here("render", "cross.npy", "--dpi", "40")).stdout.split())
     worked(run_here("render", "cross.npy", "--row", "1", *DRAWN, "--out", "second"))
     assert store.load("second/attention.safetensors").weights.shape == (1, 4, 5, 7)
+
+
+def test_keys_are_patches_of_an_image(run_here: RunHere) -> None:
+    Image.new("RGB", (30, 20), "red").save("photo.png")
+    Image.new("RGB", (30, 20), "red").save("photo.jpg")
+    for image in ("photo.png", "photo.jpg"):
+        worked(run_here("render", "cross.npy", "--grid", "2x3", "--image", image, "--table", "none"))
+    maps = store.load("attention/attention.safetensors")
+    assert maps.keys.pieces == ("token 0", "0,0", "0,1", "0,2", "1,0", "1,1", "1,2")
+    assert maps.grid is not None
+    assert maps.grid.pixels is not None
+    for options, said in (
+        (("--grid", "3x3"), "3 × 3 patches do not fit 7 keys"),
+        (("--grid", "six"), "--grid 'six' does not give rows and columns"),
+        (("--image", "photo.png"), "--image lies under a grid"),
+        (("--grid", "2x3", "--keys-file", "keys.txt"), "--grid and --keys-file exclude each other"),
+        (("--grid", "2x3", "--image", "none.png"), "no file none.png"),
+    ):
+        refused(run_here("render", "cross.npy", *options, "--out", "other"), said)
 
 
 def test_one_of_several_arrays_is_chosen(run_here: RunHere) -> None:
