@@ -14,6 +14,7 @@ MAX_NAME_LENGTH, MAX_TEXT_LENGTH = 64, 200
 MAX_KINDS, MAX_NAMED = 4, 5
 MAX_ROWS = 200  # of a table
 DIGITS = 4  # one more than elsewhere: a change is smaller than what changes
+CAUSES = ("setting", "texts", "weights of")  # what a job was made from, by how each begins
 SHA256 = re.compile("[0-9a-f]{64}")
 NOUNS = {".png": "pictures", ".safetensors": "records", NUMBER: "numbers", WEIGHT: "weights of heads"}
 NOUNS |= {"job": "jobs", "text": "texts"}
@@ -56,7 +57,8 @@ def diff_report(diff: Diff, sides: tuple[str, str], shown: Sequence[str]) -> Rep
 
 
 def group_differences(differences: Sequence[Difference]) -> list[list[Difference]]:
-    """Put what is alike together: settings first, which may be why all else changed, then the most frequent kind.
+    """Put what is alike together: settings, texts and models first, why all else may have changed, then the most
+    frequent kind.
 
     Within each the largest change comes first.
     """
@@ -64,7 +66,7 @@ def group_differences(differences: Sequence[Difference]) -> list[list[Difference
     for each in differences:
         kinds.setdefault((each.kind, each.what, _find_ending(each), each.before is None), []).append(each)
     largest = (sorted(kind, key=lambda each: -abs(each.change)) for kind in kinds.values())
-    return sorted(largest, key=lambda kind: (not kind[0].what.startswith("setting"), -len(kind)))
+    return sorted(largest, key=lambda kind: (not kind[0].what.startswith(CAUSES), -len(kind)))
 
 
 def _find_ending(difference: Difference) -> str:

@@ -3,7 +3,7 @@
 import { pathOf, spotsOf } from "./arcs.js";
 import { legend } from "./colour.js";
 import { cellsOf, lineOfHead, maps, pictures, rowsOf, writingOf } from "./content.js";
-import { byId, content, drawing, element, isolated, roving, say, write } from "./dom.js";
+import { byId, chooser, content, drawing, element, isolated, roving, say, write } from "./dom.js";
 import { drawAll, Thumbnail } from "./overview.js";
 import { paint } from "./painting.js";
 import { tell } from "./readout.js";
@@ -26,7 +26,7 @@ const headsOf = (n) => write(n === 1 ? "ui.one_head" : "ui.n_heads", { n });
 
 export function screen(panel) {
   const heads = headsByKind();
-  const answer = content.answer && new AnswerBar(content.answer);
+  const answer = content.answer && new AnswerBar(content.answer, heads);
   const sentence = new Sentence(heads);
   const rows = element("div", { class: "heads" });
   for (const head of heads) {
@@ -103,14 +103,27 @@ function keyTo(...colours) {
 
 // How probable the answer is, or which number it is; and what becomes of it without a head.
 class AnswerBar {
-  constructor(answer) {
-    Object.assign(this, { answer, switches: [], said: element("b"), without: element("span", { class: "hint" }) });
+  constructor(answer, heads) {
+    Object.assign(this, {
+      answer,
+      switches: new Map(),
+      said: element("b"),
+      without: element("span", { class: "hint" }),
+    });
     const [name, against] = [answer.label, answer.against].map(isolated);
     const range = { role: "meter", "aria-label": answer.label, "aria-valuemin": 0, "aria-valuemax": 1 };
     this.bar = element("span", { class: "meter", ...range }, element("i"), element("i"));
     const shown = answer.is_probability ? [this.bar, against] : [];
     const words = keyTo([FOR, write("ui.for", answer)], [AGAINST, write("ui.against")]);
-    this.part = element("div", { class: "tools answer" }, words, name, this.said, ...shown, this.without);
+    const known = heads.filter(({ number }) => maps[number].name in answer.heads);
+    known.sort((a, b) => a.number - b.number);
+    const options = [["", "–"], ...known.map(({ number, title }) => [String(number), title])];
+    const choice = chooser(write("ui.without_head"), options, "", (number) =>
+      this.turn(known.find((head) => String(head.number) === number)),
+    );
+    this.select = choice.querySelector("select");
+    if (!known.length) choice.hidden = true;
+    this.part = element("div", { class: "tools answer" }, words, name, this.said, ...shown, choice, this.without);
     this.show();
   }
 
@@ -128,10 +141,6 @@ class AnswerBar {
   // One head at a time: what two do together is not known.
   switchOf(head) {
     if (!(maps[head.number].name in this.answer.heads)) return "";
-    const turn = () => {
-      for (const each of this.switches) each.checked ||= each !== box;
-      this.show(box.checked ? undefined : head);
-    };
     const label = write("ui.takes_part", { head: head.title });
     const box = element("input", {
       type: "checkbox",
@@ -139,10 +148,16 @@ class AnswerBar {
       checked: true,
       "aria-label": label,
       title: label,
-      onchange: turn,
+      onchange: () => this.turn(box.checked ? undefined : head),
     });
-    this.switches.push(box);
+    this.switches.set(head, box);
     return box;
+  }
+
+  turn(out) {
+    for (const [head, box] of this.switches) box.checked = head !== out;
+    this.select.value = out ? String(out.number) : "";
+    this.show(out);
   }
 }
 
