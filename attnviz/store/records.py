@@ -130,14 +130,10 @@ def read_record_shape(path: str | Path) -> tuple[tuple[int, int, int, int], bool
 def read_record(data: bytes, name: str) -> AttentionMaps:
     """What `encode_record` gave. Raises InvalidRecord with `name` for anything else."""
     try:
-        return _make_record(load_tensors(data), _read_metadata(data), name)
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])  # which the library does not hand over
+        return _make_record(load_tensors(data), dict(header.get("__metadata__", {})), name)
     except SafetensorError as error:
         raise InvalidRecord(f"{name} is not a record of attnviz ({error})", hint=RECORD_HINT) from error
-
-
-def _read_metadata(data: bytes) -> dict[str, str]:
-    """What is said of tensors in a safetensors file that the library has read."""
-    return dict(json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {}))
 
 
 def _make_record(tensors: Mapping[str, np.ndarray], metadata: dict[str, str], name: str) -> AttentionMaps:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from attnviz.options import ARGUMENT, OUTPUT, Limits, Only, Option
+from attnviz.options import ARGUMENT, OUTPUT, Only, Option
 from attnviz.specs import (
     MODELS,
     OF_DATA_SETS,
@@ -20,9 +20,6 @@ from attnviz.specs import (
 )
 
 Theory = Annotated[bool, Option("Also compare with recurrent and convolutional layers.", OUTPUT, is_common=True)]
-
-
-KERNEL: Limits = (("at least", 2), ("at most", 1000))  # tokens
 
 
 @dataclass(frozen=True, kw_only=True)

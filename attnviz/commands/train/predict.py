@@ -75,9 +75,9 @@ def predict(spec: PredictSpec, inputs: Inputs) -> Events:
         with store.locked(inputs.out):
             yield replace((yield from page.write(report, inputs.out, None)), report=None)
     of_answers = "scores" if model.answers.kind == "score" else "probabilities"
-    labels, rows = list(model.answers.labels), prediction_rows(predictions, model.answers)
+    labels = list(model.answers.labels)
     found = (TextNumbers(p.text_name, {of_answers: list(getattr(p, of_answers))}, of=labels) for p in predictions)
-    yield Result(report, rows=rows, numbers=tuple(found))
+    yield Result(report, rows=prediction_rows(report, model.answers), numbers=tuple(found))
 
 
 def _compare_answers(answers: AnswerInfo, found: Sequence[Prediction], whole: Sequence[Prediction]) -> str:

@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from attnviz.records.training_metrics import Prediction
 from attnviz.report import Block, Cell, Column, Note, Report, Row, Table
 from attnviz.specs import OTHER_LANGUAGES
 from attnviz.table.intervals import summarize
-from attnviz.table.numbers import Numbers
+from attnviz.table.numbers import Numbers, concat
 from attnviz.table.parquet import INTEGER, INTEGERS, NUMBER, NUMBERS
 from attnviz.views.answers import NO_LABEL, describe_answer, describe_given_labels
 
@@ -32,6 +32,7 @@ COLUMNS = {
     "values": NUMBERS,
     "predicted": INTEGERS,
 }
+AT_ONCE = 256  # rows of a table that become objects
 MAX_TITLE_LENGTH = 200
 MAX_NAMES_LENGTH = (43, 32)  # of a text, without and with a column of given labels: a row then fits 80 columns
 MORE = "All texts and scores: --table full."
@@ -89,16 +90,19 @@ def _tabulate(predictions: Sequence[Prediction], answers: AnswerInfo) -> Numbers
     `given` is the label that came with the text, if the model has it. A model of one label a text has `label` and
     `probability`. What texts and foreign labels are called is no number, and stays with the predictions.
     """
-    rows = list[dict[str, object]]()
-    places = answers.find_labels([p.gold for p in predictions])
-    for text, (p, given) in enumerate(zip(predictions, places, strict=True)):
-        row: dict[str, object] = {"text": text, "given": given, "values": p.probabilities or None}
-        row |= zip(COUNTS, (p.n_tokens, p.n_read, p.n_unknown), strict=True)
-        if p.is_judged:
-            row |= {"predicted": answers.choose_labels(p), "values": p.probabilities or p.scores}
-            row |= {"label": p.label, "probability": p.probability} if answers.kind == "label" else {}
-        rows.append(row)
-    return Numbers.from_rows(rows, ["text"], COLUMNS)
+    pairs = list(zip(predictions, answers.find_labels([p.gold for p in predictions]), strict=True))
+    parts = []
+    for start in range(0, max(1, len(pairs)), AT_ONCE):  # a row as an object takes more than in a table
+        rows = list[dict[str, object]]()
+        for text, (p, given) in enumerate(pairs[start : start + AT_ONCE], start):
+            row: dict[str, object] = {"text": text, "given": given, "values": p.probabilities or None}
+            row |= zip(COUNTS, (p.n_tokens, p.n_read, p.n_unknown), strict=True)
+            if p.is_judged:
+                row |= {"predicted": answers.choose_labels(p), "values": p.probabilities or p.scores}
+                row |= {"label": p.label, "probability": p.probability} if answers.kind == "label" else {}
+            rows.append(row)
+        parts.append(Numbers.from_rows(rows, ["text"], COLUMNS))
+    return concat(parts)
 
 
 def _list_answers(predictions: Sequence[Prediction], found: Numbers, answers: AnswerInfo) -> Iterator[dict[str, Any]]:
@@ -114,14 +118,13 @@ def _list_answers(predictions: Sequence[Prediction], found: Numbers, answers: An
         if answers.kind == "labels":
             verdict = {"predicted": predicted, "probabilities": numbers}
         elif answers.kind == "label":
-            label = None if predicted is None else predicted[0]
-            verdict = {"label": label, "probability": row["probability"], "probabilities": numbers}
+            verdict = {"label": predicted and predicted[0], "probability": row["probability"], "probabilities": numbers}
         given = p.gold if row["given"] is None else labels[row["given"]]
         yield {"text": p.text_name, **verdict, "given": given, **{name: row[name] for name in COUNTS}}
 
 
-def prediction_rows(predictions: Sequence[Prediction], answers: AnswerInfo) -> Iterator[tuple[Cell | None, ...]]:
-    """Yield a header and a row per text, for CSV.
+def prediction_rows(report: Report, answers: AnswerInfo) -> Iterator[tuple[Cell | None, ...]]:
+    """Yield a header and a row per text, for CSV, of what the report's data say of each.
 
     A text without a label has an empty cell, one with a label that the model lacks that label's number. Several
     labels of a text stand in one cell, "joy; surprise"; numbers have a column each instead, and one alone is `score`.
@@ -133,10 +136,9 @@ def prediction_rows(predictions: Sequence[Prediction], answers: AnswerInfo) -> I
         headings = ["score"]
     columns = ("text", *verdict, "given", "tokens", "tokens_read")
     yield (*("labels" if name == "predicted" else name for name in columns), *headings)
-    found = _tabulate(predictions, answers)
-    values = found.array("values")
-    for row, numbers in zip(_list_answers(predictions, found, answers), values, strict=True):
-        yield (*(row[name] for name in columns), *(numbers or [None] * len(answers.labels)))
+    for row in cast(Any, report.data["predictions"]):
+        numbers = row["scores" if answers.kind == "score" else "probabilities"]
+        yield (*(row[name] for name in columns), *([None] * len(headings) if numbers is None else numbers.values()))
 
 
 def _shorten(text: str) -> str:
@@ -211,8 +213,8 @@ def _counts_table(found: Numbers, answers: AnswerInfo) -> Table:
         rows.append((NO_LABEL, n_without))
     if n_others := len(found) - len(judged):
         rows.append(("not judged", n_others))
-    columns = (Column("predicted"), Column("texts"))
-    return Table("predictions", "texts by predicted label", "answer", columns, tuple(rows), more=MORE)
+    columns = Column("predicted"), Column("texts")
+    return Table("predictions", "texts by predicted label", "answer", columns, rows, more=MORE)
 
 
 def _numbers_table(answered: Numbers, answers: AnswerInfo) -> Table:

@@ -271,11 +271,12 @@ def test_data_hold_every_answer_and_the_numbers_of_the_tables() -> None:
 
 
 def test_rows_by_hand() -> None:
-    rows = list(prediction_rows([said(0.1, 1, name="a, b", n_tokens=600), said(2 / 3), said(0.75, -1)], ANSWERS))
+    few = [said(0.1, 1, name="a, b", n_tokens=600), said(2 / 3), said(0.75, -1)]
+    rows = list(prediction_rows(report(few), ANSWERS))
     assert rows == [
         ("text", "label", "probability", "given", "tokens", "tokens_read", "p_negative", "p_positive"),
         ("a, b", "negative", 0.9, "positive", 600, 512, 0.9, 0.1),
         ("text", "positive", 0.6666666666666666, None, 9, 9, 0.33333333333333337, 0.6666666666666666),
         ("text", "positive", 0.75, -1, 9, 9, 0.25, 0.75),
     ]
-    assert list(prediction_rows([], ANSWERS)) == rows[:1]
+    assert list(prediction_rows(report([]), ANSWERS)) == rows[:1]
