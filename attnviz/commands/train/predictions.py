@@ -213,8 +213,8 @@ def _counts_table(found: Numbers, answers: AnswerInfo) -> Table:
         rows.append((NO_LABEL, n_without))
     if n_others := len(found) - len(judged):
         rows.append(("not judged", n_others))
-    columns = Column("predicted"), Column("texts")
-    return Table("predictions", "texts by predicted label", "answer", columns, rows, more=MORE)
+    columns = (Column("predicted"), Column("texts"))
+    return Table("predictions", "texts by predicted label", "answer", columns, tuple(rows), more=MORE)
 
 
 def _numbers_table(answered: Numbers, answers: AnswerInfo) -> Table:
