@@ -1,7 +1,5 @@
 """`python -m attnviz` is `attnviz`."""
 
-from __future__ import annotations
-
 from attnviz.cli.app import main
 
 if __name__ == "__main__":

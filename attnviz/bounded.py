@@ -3,8 +3,6 @@
 Every failure becomes one line of an error class that the caller chooses. Knows no format beyond these.
 """
 
-from __future__ import annotations
-
 import codecs
 import errno
 import json

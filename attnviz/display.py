@@ -5,8 +5,6 @@ properties that Unicode gives its characters (UAX 29, UTS 51), through `regex`, 
 holds more than printable ASCII.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence

@@ -19,8 +19,6 @@
 Any other exception is a bug of attnviz (70). Exit codes are applied in `attnviz.cli.app`, nowhere else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Any

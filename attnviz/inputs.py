@@ -4,8 +4,6 @@ Every command first turns its options into Inputs, which refuses what can be ref
 them. A batch uses the same Inputs for the sha256 of everything that decides a job's files.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence

@@ -4,8 +4,6 @@ Each of the three passes values as YAML has them (a command line parses numbers 
 errors: `--heads`, `heads` with its line, `heads=`.
 """
 
-from __future__ import annotations
-
 import operator
 import re
 from difflib import get_close_matches

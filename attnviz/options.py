@@ -7,8 +7,6 @@ option itself, and neither the command line nor configs.
 Modules of specs do without `from __future__ import annotations`, because annotations are read here.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import fields, replace
 from functools import cache

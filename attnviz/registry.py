@@ -1,7 +1,5 @@
 """Tables of names that a user can type. The code of a name is imported when it is used, not when it is listed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches

@@ -2,8 +2,6 @@
 ("3", "film") and consecutive tokens ("5:20", "not good … saved"). Knows nothing of what is selected.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence

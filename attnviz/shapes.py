@@ -1,7 +1,5 @@
 """The axes, named once. `layer head query key`, always in this order, counted from 0."""
 
-from __future__ import annotations
-
 import numpy as np
 from jaxtyping import Bool, Float, Float32, UInt8
 

@@ -5,8 +5,6 @@ sentence is known by its form. "layer 3, head 0" is an entry with two places fil
 stays as it is.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Collection, Mapping

@@ -1,7 +1,5 @@
 """A page in a real browser without a network, and what must be true of every page that was opened there."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """A cast of the terminal as an animated SVG. `python -m tests.cast` runs its commands and writes it."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import sys

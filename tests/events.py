@@ -1,7 +1,5 @@
 """What workflows give, as tests look at it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from attnviz.report import Report

@@ -1,7 +1,5 @@
 """A hub of one repository on this machine: enough of its interface for the libraries to fetch from it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Small models of others as folders, as their authors would save them, and where two real ones lie."""
 
-from __future__ import annotations
-
 import importlib.util
 import inspect
 import json

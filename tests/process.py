@@ -1,7 +1,5 @@
 """The real program as a process, the way a user starts it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 Most calls pass no array. Checking those too takes half of the time of tests, and mypy knows their types.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable
@@ -31,8 +29,9 @@ def _has_arrays(made: Any) -> bool:
     made = getattr(made, "__func__", made)  # of a class or static method
     made = getattr(made, "fget", made)
     known = getattr(made, "__globals__", None) or vars(sys.modules[made.__module__])
-    words = {word for each in made.__annotations__.values() for word in re.findall(r"\w+", str(each))}
-    return any(_is_array(known.get(word)) for word in words)
+    kinds = made.__annotations__.values()
+    words = {word for each in kinds if isinstance(each, str) for word in re.findall(r"\w+", each)}
+    return any(map(_is_array, [*kinds, *map(known.get, words)]))
 
 
 def _is_array(found: object) -> bool:

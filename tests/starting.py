@@ -1,7 +1,5 @@
 """Commands as functions of their spec, started as the command line starts them: inputs first, then the work."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

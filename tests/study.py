@@ -1,7 +1,5 @@
 """The study of capacity: its script as a module, and its results as the tables of docs/capacity.md."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Every command, family of models and kernel gives on a GPU what it gives on the CPU: `make accelerator`."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The house keeps its rules, and each rule is able to fail."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The arithmetic of one query, by hand and by its laws."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A label hides nothing, cuts no grapheme and stays as it is when labelled again."""
 
-from __future__ import annotations
-
 import unicodedata
 
 import pytest

@@ -1,7 +1,5 @@
 """Every command on a device, which mixes no tensors with the CPU's and has no float64, gives what the CPU gives."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

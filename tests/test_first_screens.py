@@ -1,7 +1,5 @@
 """The first screen of a command holds the answer and no more: so many lines and numbers at 80 columns."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """attnviz in Python and in notebooks: what `import attnviz` offers, shown by a notebook and by a browser."""
 
-from __future__ import annotations
-
 import base64
 import doctest
 import re

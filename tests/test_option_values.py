@@ -1,7 +1,5 @@
 """One checker behind three doors: what a command line, a config and Python may say of each kind of option."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from math import inf, nan
 from typing import Any, Literal, NamedTuple

@@ -1,7 +1,5 @@
 """What is half-written or made once: whole or not at all, gone with its run, and no other run touches it before."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Patches of an image: named, kept, and drawn over it, by a vision transformer on a file that a test makes."""
 
-from __future__ import annotations
-
 import base64
 import os
 import struct

@@ -3,8 +3,6 @@
 Types are checked at run time only in tests, so here they are not.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 `ATTNVIZ_WRITE_README=1 pytest tests/test_readme.py` writes the tables and pictures anew.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

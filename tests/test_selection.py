@@ -1,7 +1,5 @@
 """Which layers, heads and texts a user means."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """That tests notice an array of another shape, and spend nothing on calls without one."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from jaxtyping import TypeCheckError

@@ -1,7 +1,5 @@
 """The documentation as a site: every link leads somewhere, and a reader's browser is sent nowhere else."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

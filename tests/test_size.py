@@ -5,8 +5,6 @@ line gains nothing. A number in the table is only lowered, or raised in a commit
 `python -m tests.test_size` prints the table as it would be today.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import re

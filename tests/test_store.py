@@ -1,7 +1,5 @@
 """Files whole or not at all; records out and in unchanged; anything else refused by name."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """Texts that a vocabulary does not hold: every command says so, and from half of the tokens on none gives a verdict."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The words of messages: plain English, the field's terms. A message is a text that an error or a notice is made of."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """What a classifier loses where its heads look elsewhere: of models whose attention is known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

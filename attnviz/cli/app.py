@@ -1,7 +1,5 @@
 """The program, and the one place where errors become exit codes."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import os

@@ -1,7 +1,5 @@
 """The help of a command, written from its spec. Knows no typer: to import that takes longer than all of this."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from dataclasses import MISSING

@@ -4,8 +4,6 @@ typer cuts the line into options and their words, which `attnviz.option_values` 
 pydantic, whose import alone takes as long as typer's.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Sequence

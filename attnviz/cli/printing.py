@@ -1,7 +1,5 @@
 """Results as one document on standard output, in the writing that was asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import chain
 

@@ -1,7 +1,5 @@
 """The process: its streams, its garbage collector, and the signals that end it."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

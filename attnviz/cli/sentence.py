@@ -3,8 +3,6 @@
 Words that people try and that are no commands are answered by what works.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from pathlib import Path
 

@@ -4,8 +4,6 @@ These are numbers of a set of texts, not of a head, and so no measures that a us
 A number of no texts at all is refused: a mean of nothing is neither 0 nor 1.
 """
 
-from __future__ import annotations
-
 from math import sqrt
 from statistics import NormalDist
 

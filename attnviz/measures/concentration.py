@@ -2,8 +2,6 @@
 uniform attention that measures are compared with. Knows records only.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import log
 

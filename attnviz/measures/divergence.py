@@ -1,7 +1,5 @@
 """How unlike heads are: two of them, all of a layer together, and which belong side by side. Knows records only."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import log
 

@@ -5,8 +5,6 @@ Many heads give the first token most of their attention (Xiao et al. 2023), whic
 is left out: what counts is what goes to other keys, as a distribution of its own, and how much that is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log

@@ -15,8 +15,6 @@ rests is one key by what it is, a marker or the first token, and n is the number
 Of the probability of 1 % that a head gets a name by chance, each pattern has a part: more of it those that are common.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache

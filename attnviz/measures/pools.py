@@ -1,7 +1,5 @@
 """Maps too large to be drawn, a cell for each block of weights. Knows records, and no measure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

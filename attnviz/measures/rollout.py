@@ -1,7 +1,5 @@
 """Attention through all layers. Knows records only."""
 
-from __future__ import annotations
-
 import numpy as np
 from jaxtyping import Bool, Float64
 

@@ -1,7 +1,5 @@
 """The rows that count: what every measure walks over. Knows records, and no measure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps

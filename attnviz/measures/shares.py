@@ -2,8 +2,6 @@
 twice. Knows records only.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

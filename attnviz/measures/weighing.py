@@ -3,8 +3,6 @@
 A token that gets much attention and has a short value moves little: sinks are explained instead of cut off.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

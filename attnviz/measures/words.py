@@ -8,8 +8,6 @@ of 35 to 65 kB). What it joins has a kind of its own, and says its version, so t
 installed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache

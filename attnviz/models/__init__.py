@@ -1,7 +1,5 @@
 """Who attends: from a text to AttentionMaps. The only room that knows torch; it knows no pictures and no commands."""
 
-from __future__ import annotations
-
 from attnviz.registry import Plugin
 
 # Each takes (ModelOptions, PretrainedOptions) and gives a ModelReference, or None for a name that is not of its kind.

@@ -4,8 +4,6 @@ All heads of a layer of a classifier are tried side by side: as many copies of a
 is replaced.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, Protocol, runtime_checkable

@@ -1,7 +1,5 @@
 """One query of a layer, worked out again from what its attention got and its parameters, without torch."""
 
-from __future__ import annotations
-
 from typing import cast
 
 import numpy as np

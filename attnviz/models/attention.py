@@ -1,7 +1,5 @@
 """Attention itself (Vaswani et al. 2017, arXiv:1706.03762). Knows torch; no texts, vocabularies or files."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

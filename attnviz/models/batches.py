@@ -1,7 +1,5 @@
 """From ids of texts to tensors: cuts to size, batches of like lengths, padding. Knows no model and no vocabulary."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

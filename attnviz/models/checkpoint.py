@@ -3,8 +3,6 @@
 Embeddings lie there in fewer bits, all else in float32.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

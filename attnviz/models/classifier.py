@@ -1,7 +1,5 @@
 """From an encoded text to a label: pooling and one linear layer. Knows torch and the encoder; no texts and no files."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

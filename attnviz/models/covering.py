@@ -6,8 +6,6 @@ at random. What is covered gets the mean colour of the image, in the image itsel
 sees no difference.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Where a model runs, from which random numbers on, and with which versions. Knows no model."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress

@@ -4,8 +4,6 @@ the weights of a text are worked out from, instead of the weights.
 Knows torch and attention; no texts and no files.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

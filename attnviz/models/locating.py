@@ -10,8 +10,6 @@ found by ramps: what is at its edges shows how far they are.
 Markers have parameters of their own. To change one changes the positions that are made of it, which so get its name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import log

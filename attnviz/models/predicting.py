@@ -1,7 +1,5 @@
 """From texts to probabilities, in batches of like lengths and in bounded memory. Knows torch; no files, no pictures."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Models with random weights: the same for the same seed and vocabulary on every device."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import asdict
 

@@ -1,7 +1,5 @@
 """Sizes that have to fit each other, checked without importing torch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import isqrt
 

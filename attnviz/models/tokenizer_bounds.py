@@ -6,8 +6,6 @@ it reads the file, and panics, which no `except Exception` sees, become errors o
 the library.
 """
 
-from __future__ import annotations
-
 import json
 from base64 import b64decode
 from collections.abc import Iterator

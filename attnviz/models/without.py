@@ -4,8 +4,6 @@ The weights of the output projection are changed, not the pass, so that every ke
 and the same model. A projection is known by its input: the very numbers that an attention gave. Knows no kind of model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial

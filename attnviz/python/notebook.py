@@ -1,7 +1,5 @@
 """Reports as a notebook shows them: a page in a frame, or a picture where a page is not shown or too large."""
 
-from __future__ import annotations
-
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """One query's arithmetic, every step kept, in numpy and float64 (arXiv:1706.03762). Knows no torch, texts or files."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """How much each token of one text did for one answer of a model. Knows numpy, and nothing of models and pictures."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What becomes of an answer where a part of an image is covered. Knows nothing of how it was measured."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Records of texts whose weights are too many to hold: what each weight is worked out from. Knows numpy and records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What the weights of a layer are worked out from, where they are too many to hold. Knows numpy."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

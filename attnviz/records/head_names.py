@@ -6,8 +6,6 @@ more than chance gives, which each caller finds out in its own way: from models 
 texts, from a test where it reads one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from math import isnan, nan

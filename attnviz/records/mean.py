@@ -1,7 +1,5 @@
 """Records in which the mean over the heads of a layer is one more head. Knows numpy and records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any

@@ -1,7 +1,5 @@
 """One record where a sequence of one may be given, such as what `attnviz.record` gives."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from attnviz.errors import InvalidRecord

@@ -1,7 +1,5 @@
 """What a classifier says, how its training went, and what its heads look at. Knows no torch, no texts and no files."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from attnviz.records import Setting, is_mostly_unknown

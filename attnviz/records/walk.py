@@ -12,8 +12,6 @@ up while the processor's cache still holds it, and the next block is written ove
   is, which is a few numbers instead of thousands.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from math import isqrt

@@ -1,7 +1,5 @@
 """The last door of documents and terminals: views have written out what is hidden, another report may not have."""
 
-from __future__ import annotations
-
 import re
 
 HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff]")

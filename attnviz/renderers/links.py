@@ -3,8 +3,6 @@
 A link is a path below or beside the document. What could lead to another host, or be run, never becomes one.
 """
 
-from __future__ import annotations
-
 import re
 from urllib.parse import quote
 

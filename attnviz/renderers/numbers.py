@@ -1,7 +1,5 @@
 """The cells of a table as text, with the same digits in every renderer. Knows `report` only."""
 
-from __future__ import annotations
-
 from math import isinf
 
 from attnviz.report import Column, Table

@@ -1,7 +1,5 @@
 """One number for each block of cells, where a map has more of them than a picture or a page. Knows numpy only."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """From values to shades: where on the scale, which colour, which character. Knows `report` and no terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -3,8 +3,6 @@
 All are a `concurrent.futures.Executor`, which is all that commands know of them. The only module that knows dask.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Collection, Iterator

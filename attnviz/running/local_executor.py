@@ -1,7 +1,5 @@
 """Processes of this machine that work is shared out to, and what they are forked from. Knows no command, no cluster."""
 
-from __future__ import annotations
-
 import gc
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """The metrics of a training run as a file: `metrics.json` out and in."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, replace
 from itertools import product

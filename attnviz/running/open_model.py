@@ -1,7 +1,5 @@
 """The model of a process that is given one piece of work after the other: read once."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from attnviz.models.loading import ModelReference

@@ -1,7 +1,5 @@
 """Which versions of packages the bytes of a figure follow from."""
 
-from __future__ import annotations
-
 from importlib.metadata import version
 
 PACKAGES = ("attnviz", "matplotlib", "numpy", "seaborn", "tokenizers", "torch")

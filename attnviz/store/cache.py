@@ -1,7 +1,5 @@
 """What a batch keeps from one job to the next: data sets and models, each loaded once. Elsewhere nothing is kept."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Records by factors in files: what weights are worked out from, an axis of layers in front. Knows numpy."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

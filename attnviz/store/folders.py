@@ -1,7 +1,5 @@
 """Folders that a command writes: one run at a time, a set of files replaced as a set, and what is made once."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

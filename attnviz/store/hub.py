@@ -3,8 +3,6 @@
 Without a network its libraries would try for half a minute before they say so: here the host is looked up first.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 from threading import Thread

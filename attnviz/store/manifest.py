@@ -1,7 +1,5 @@
 """What a batch made, from what. No clock, no host, no absolute path: the same batch has the same manifest."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 NAME = "manifest.json"

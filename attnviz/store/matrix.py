@@ -1,7 +1,5 @@
 """A matrix of weights as text, with or without names: what pandas, R and numpy.savetxt write. A line is bounded."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator, Sequence
 from functools import partial

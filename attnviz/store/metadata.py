@@ -1,7 +1,5 @@
 """What the file of a record has as JSON beside its tensors: tokens, provenance and numbers; and back, checked."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any, get_type_hints

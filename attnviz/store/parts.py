@@ -9,8 +9,6 @@ The lock is on a hidden file: network disks know such locks, which do not know t
 locks nothing is ever taken for left. On Windows, where an open file cannot be removed, an empty folder stays.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

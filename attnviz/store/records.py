@@ -1,7 +1,5 @@
 """Records as safetensors files, and back."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -130,8 +128,9 @@ def read_record_shape(path: str | Path) -> tuple[tuple[int, int, int, int], bool
 def read_record(data: bytes, name: str) -> AttentionMaps:
     """What `encode_record` gave. Raises InvalidRecord with `name` for anything else."""
     try:
+        tensors = load_tensors(data)  # first: it refuses what has no header
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])  # which the library does not hand over
-        return _make_record(load_tensors(data), dict(header.get("__metadata__", {})), name)
+        return _make_record(tensors, dict(header.get("__metadata__", {})), name)
     except SafetensorError as error:
         raise InvalidRecord(f"{name} is not a record of attnviz ({error})", hint=RECORD_HINT) from error
 

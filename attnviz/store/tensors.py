@@ -1,7 +1,5 @@
 """Headers of safetensors files, whoever wrote them: what they hold, before any of it is read."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import NamedTuple

@@ -4,8 +4,6 @@ Headers come first: what an array takes is known before it is read. Knows not wh
 that it is one: see `models.attentions.weights_file`.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -1,7 +1,5 @@
 """How sure a mean over texts is, and whether a difference is more than chance. Knows arrays only."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache

@@ -6,8 +6,6 @@ millions in memory (391 bytes may hold 10 GB), so columns of strings are read as
 to is counted first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ Each text has a name and a position. Knows files and data sets; must not know to
 Importing this room imports neither datasets nor pyarrow, which take a second: each source does so when it is opened.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import sys

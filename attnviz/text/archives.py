@@ -5,8 +5,6 @@ texts are read once and held, as a .zip in memory. What says how long names are,
 before it is parsed. Knows no file format.
 """
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

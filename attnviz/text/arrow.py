@@ -5,8 +5,6 @@ choose a format by content: Pillow starts Ghostscript for PostScript. So a colum
 which is checked before any row is, and values are what Arrow stores, never what `datasets` makes of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial

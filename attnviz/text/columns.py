@@ -3,8 +3,6 @@
 What is chosen is said, and so is what is left. Where two columns fit, both are named. Knows no file format.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The grammar of --split is the same for every source: `train`, `train[:1000]`, `train[-10%:]`, `train+test`.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence

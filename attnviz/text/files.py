@@ -1,7 +1,5 @@
 """Read files; every failure is an error of one line. Knows bytes and lines, no formats."""
 
-from __future__ import annotations
-
 import codecs
 import re
 from collections.abc import Generator, Iterator

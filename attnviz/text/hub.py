@@ -1,7 +1,5 @@
 """Data sets of the library `datasets`: from the hub, from the cache of earlier downloads, or folders that it saved."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ No type says it: 1 and 2 are classes in one file and negative and positive in th
 they are taken for is said, and what fits two readings is refused. Knows no file format.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ The standard library parses, because its errors have a line and it takes no type
 (`csv.Sniffer`) takes letters for separators, and knows neither quotes behind a backslash nor files without quotes.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterable, Sequence

@@ -5,8 +5,6 @@ ACL 2011, P11-1015), or rt-polarity.{neg,pos}, a file for each label and a text 
 P05-1015).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress

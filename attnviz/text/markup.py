@@ -7,8 +7,6 @@ Tags are found by a pattern that never goes back: Python 3.11's html.parser take
 fails for "<![<![".
 """
 
-from __future__ import annotations
-
 import re
 from html import unescape
 from pathlib import PurePath

@@ -1,7 +1,5 @@
 """What every source has: splits, and rows with a text and perhaps a label. Knows no file format."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar

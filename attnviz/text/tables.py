@@ -4,8 +4,6 @@ The standard library reads them, because errors name the line and no type may be
 are texts. Must not know splits.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import re

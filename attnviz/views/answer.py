@@ -5,8 +5,6 @@ kind of head, in its clearest head: so that a reader sees what a kind of head do
 16 heads. There are as many columns as cells that can be read at a glance.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from math import isnan

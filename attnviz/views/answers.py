@@ -1,7 +1,5 @@
 """What models answer, in words: labels with probabilities, numbers, and how they go with given labels."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from attnviz.display import escape_for_display, list_first, pluralize

@@ -1,7 +1,5 @@
 """Which tokens an answer hangs on, by one method or several: shaded text and a table. Knows records and `report`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What has to be said in words beside every map: where it comes from, and what to read with it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

@@ -16,8 +16,6 @@ tokens_before_merging or, of two texts, queries_before_merging and keys_before_m
 numpy arrays; a renderer writes them out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 

@@ -1,7 +1,5 @@
 """What differs between two records, batches or surveys, in words: kinds of change first. Knows no files."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath

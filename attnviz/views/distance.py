@@ -1,7 +1,5 @@
 """Attention by distance as charts: how much of it goes how far. Knows records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from math import nan
 

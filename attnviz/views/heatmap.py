@@ -1,7 +1,5 @@
 """Attention maps as a report: pictures, tables, notes and data. Knows neither renderers nor models."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product

@@ -3,8 +3,6 @@
 Several texts of one command have such a page, too, without the pictures.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Very many heads: all of them small on one picture, and those most worth a look. Knows records and measures."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 One query at a time looks: the marker that stands for the whole image, a chosen place, or a word as it is written.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

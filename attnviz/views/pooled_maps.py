@@ -1,7 +1,5 @@
 """Heads of a text with too many tokens to be drawn one by one: a cell for each block of weights. Knows records."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

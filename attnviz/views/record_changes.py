@@ -1,7 +1,5 @@
 """What differs between two records: how they were made, tokens, heads, what may be attended to, weights, measures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import product, zip_longest

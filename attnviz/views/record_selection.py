@@ -1,7 +1,5 @@
 """What of a record is reported: its heads or their mean, weighed and merged as asked, and measured. Knows measures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

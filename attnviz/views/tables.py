@@ -1,7 +1,5 @@
 """Attention as tables: one line per head, one line per query. Knows records, measurements and `report`."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np

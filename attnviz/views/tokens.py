@@ -5,8 +5,6 @@ that say multiples of an equal share are of all keys, or of those that --hide-sp
 `Heatmap.equal_share`); --tokens cuts a part out of the picture and leaves its colours as they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A report in another language: its sentences, titles and axes. Tokens, numbers and commands stay."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import partial

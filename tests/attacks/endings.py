@@ -1,7 +1,5 @@
 """How every run has to end, whatever it was given, and what has to be true of every file that it left."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

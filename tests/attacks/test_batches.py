@@ -1,7 +1,5 @@
 """Runs that are killed, interrupted or not listened to, and batches of hostile texts: nothing half-written is left."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

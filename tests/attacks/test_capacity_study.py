@@ -1,7 +1,5 @@
 """The study of capacity runs, and the models that it makes attend as what it trains does."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

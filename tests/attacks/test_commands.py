@@ -1,7 +1,5 @@
 """Every command in the README and the documents runs as it is written."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

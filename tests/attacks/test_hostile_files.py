@@ -1,7 +1,5 @@
 """Files that others made: vocabularies, data sets and checkpoints that are damaged, endless or dangerous."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Where files go and come from: disks and folders that refuse, devices. All or nothing, and one line."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

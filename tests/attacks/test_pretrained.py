@@ -1,7 +1,5 @@
 """Folders of models that others made: damaged, hostile, or asking for code that would be fetched and run."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

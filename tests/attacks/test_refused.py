@@ -1,7 +1,5 @@
 """What cannot be is refused at once in one line; and whatever surrounds a run, its numbers and bytes are the same."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Mapping

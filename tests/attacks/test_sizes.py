@@ -1,7 +1,5 @@
 """What would take more memory than there is, or more than allowed, is refused before it is taken."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Texts that break programs: cut into the right tokens, and shown as they are by every renderer."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Training that is interrupted, killed or not listened to, of hostile texts, on full disks: what was kept stays."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

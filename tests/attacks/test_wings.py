@@ -1,7 +1,5 @@
 """A wing is taken out by its folder and its lines, a measure added by a function and a line: the rest is whole."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

@@ -5,8 +5,6 @@
 Reviews of the test split of 40 to 130 tokens, drawn by a seed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import time

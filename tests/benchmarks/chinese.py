@@ -15,8 +15,6 @@ seeds learns next to nothing with them (.571, accuracy .721), and two of three w
 .397, .409 and .384.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import random

@@ -6,8 +6,6 @@ Every head of each text, 12 to 64 tokens, text by text in turns, after one text 
 files, and ours writes all heads on one page beside them.
 """
 
-from __future__ import annotations
-
 import statistics
 import tempfile
 import warnings

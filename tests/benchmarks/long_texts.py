@@ -8,8 +8,6 @@ what each key receives, the error of sums and pooled maps. CPU seconds; medians 
 largest. The bars are 1.5 with 4 numbers in a head and with 64.
 """
 
-from __future__ import annotations
-
 import os
 import statistics
 import time

@@ -4,8 +4,6 @@ Imports as usual, all labels, the picture fitted by matplotlib. Sizes, resolutio
 so that both draw about the same number of pixels.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

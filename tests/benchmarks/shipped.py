@@ -8,8 +8,6 @@ One run is one `attnviz train` of the recipe below, on one core; a run that was 
 number of heads are those that docs/heads.md says did best. Whoever changes the recipe tries them again.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

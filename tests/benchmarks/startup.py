@@ -6,8 +6,6 @@ Seconds of processor time of whole processes, the rows in turns: medians and qua
 what it is to be compared with. A machine that does other things takes more time for the same work.
 """
 
-from __future__ import annotations
-
 import os
 import resource
 import statistics

@@ -7,8 +7,6 @@ line for the headline (with the patterns that name heads, which are always measu
 with what it comes to for the 25,000 reviews of a split. The bars are 4 and 8 minutes of one core.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -1,7 +1,5 @@
 """What benchmarks share: how one is asked, and what a piece of work takes."""
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Every key alike: a head attends to each token of the text as much. Queries of an
 places of another text of about the same length do. Beside them each single head with every key alike.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Which files a command writes, and what it prints in which form."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

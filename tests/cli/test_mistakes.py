@@ -1,7 +1,5 @@
 """Mistakes as people make them: each ends in one line, at once, that holds the way that works."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

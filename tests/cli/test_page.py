@@ -1,7 +1,5 @@
 """The page to explore, from every command that draws, and `--open`."""
 
-from __future__ import annotations
-
 import webbrowser
 from pathlib import Path
 

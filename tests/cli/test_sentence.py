@@ -1,7 +1,5 @@
 """A line without a command: a sentence is drawn as a page, and words that people try are answered."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

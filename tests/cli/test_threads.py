@@ -1,7 +1,5 @@
 """What the command line sets for the process: its threads, and when garbage is looked for."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

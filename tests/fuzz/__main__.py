@@ -3,8 +3,6 @@
 Seeded: the same numbers try the same.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import re

@@ -1,7 +1,5 @@
 """What is given to the program: words of a command line, and files that were good before something was changed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from copy import deepcopy

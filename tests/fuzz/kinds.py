@@ -1,7 +1,5 @@
 """The kinds of what is tried, each a folder that was good with one thing in it changed, and a command line."""
 
-from __future__ import annotations
-
 import gzip
 import importlib.util
 import json

@@ -4,8 +4,6 @@ The process is a fork of this one, which has imported everything: a few millisec
 kernel, and nothing that it breaks is left for the next.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import hashlib
 import os

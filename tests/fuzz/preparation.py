@@ -1,7 +1,5 @@
 """What every fork shares: all libraries, imported once."""
 
-from __future__ import annotations
-
 import os
 from importlib import import_module
 from importlib.util import find_spec

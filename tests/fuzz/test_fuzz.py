@@ -3,8 +3,6 @@
 Here a few of each kind, always the same; `make fuzz` tries many.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What differs between classes of texts, held against plain loops."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Scores of a classifier by laws that a reader can check by hand, then for any answers at all."""
 
-from __future__ import annotations
-
 from math import log, sqrt
 
 import numpy as np

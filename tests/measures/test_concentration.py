@@ -1,7 +1,5 @@
 """What keys receive, what queries tell of them, and attention through all layers, by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

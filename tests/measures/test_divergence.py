@@ -1,7 +1,5 @@
 """How unlike heads are, by laws and by hand: two of them, all of a layer, and which become neighbours."""
 
-from __future__ import annotations
-
 from math import log
 
 import numpy as np

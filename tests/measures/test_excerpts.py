@@ -1,7 +1,5 @@
 """Which heads are worth a look, and which rows and tokens are shown of one."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Measures, also weighed by what values move, by laws that a reader can check by hand, then by plain loops."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import log
 from pathlib import Path

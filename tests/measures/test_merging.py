@@ -1,7 +1,5 @@
 """Tokens joined into units that models have in common, by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What heads are called: the largest share from 30 % on, beyond chance, by one list of patterns."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

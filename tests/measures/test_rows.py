@@ -1,7 +1,5 @@
 """Rows that are walked over in blocks, and how attention falls with distance."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from gc import collect
 from threading import Barrier

@@ -1,7 +1,5 @@
 """Measures that are shares of attention, and the scores of a text that comes twice, by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Measures where layers allow different attention, and where some of it goes to a sink."""
 
-from __future__ import annotations
-
 from math import log
 
 import numpy as np

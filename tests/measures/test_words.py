@@ -1,7 +1,5 @@
 """Which tokens are one word, by hand and against our own tokenizer, and attention from word to word."""
 
-from __future__ import annotations
-
 from importlib.metadata import version
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the tests of capture run, and how they watch it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Small modules of the structures that people publish, of states of 16 numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Third-party models that answer: labels, several labels or numbers, as transformers itself computes them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -8,8 +8,6 @@ those that attend by blocks and windows within a module (longformer, led, longt5
 answer is no attention: squeezebert gives scores before softmax, wavlm's are turned into heads in a wrong order.
 """
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Explaining an answer: gradients of attention, what adds up, what is refused, and a model whose answer is known."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Texts as numbers: what is cut, what is padded, and that batches hold each text once."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Whatever attends: nothing is kept, each thread captures its own, and calls have the places of their modules."""
 
-from __future__ import annotations
-
 import threading
 import weakref
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Weights of torch's kernel and of its modules, against the formula, their own, and kernels that lie."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

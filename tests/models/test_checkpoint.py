@@ -1,7 +1,5 @@
 """Checkpoints: saved then loaded is the same, in fewer bits nearly; what is damaged is refused and not run."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

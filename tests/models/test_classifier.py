@@ -1,7 +1,5 @@
 """Classifiers: pooling by hand, a temperature that is known beforehand, and each text as if it were alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache

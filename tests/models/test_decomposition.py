@@ -1,7 +1,5 @@
 """Encoders and decoders taken apart: parts sum to their own numbers, knock-outs are by hand, or it is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

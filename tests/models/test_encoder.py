@@ -1,7 +1,5 @@
 """The core and the encoder against torch's own, with the same weights in both, and against laws by hand."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 from typing import Any

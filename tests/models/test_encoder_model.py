@@ -1,7 +1,5 @@
 """Models at work: from a text to a record, and what they give worked out again without torch."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from dataclasses import replace

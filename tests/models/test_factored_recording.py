@@ -1,7 +1,5 @@
 """Third-party models recorded by their factors: every number is that of the record with weights."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Models of others that write: what they read and wrote is one record, that of the steps in which they wrote it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

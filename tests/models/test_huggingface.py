@@ -1,7 +1,5 @@
 """Models of others: read safely, run under their own kernel, recorded as they attend."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import lru_cache

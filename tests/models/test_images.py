@@ -1,7 +1,5 @@
 """Models that read images: which position is which part is measured, on small random ones of many classes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What `--model` names, and where models come from: the package, a folder, the hub, or what it left in the cache."""
 
-from __future__ import annotations
-
 import shutil
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Models that packages carry: a small one made here, and real ones where their packages are installed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import replace

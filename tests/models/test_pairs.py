@@ -1,7 +1,5 @@
 """The minimal pairs are forty, each of two texts, and no model was trained on one of them."""
 
-from __future__ import annotations
-
 import pytest
 
 from attnviz.specs import TextOptions

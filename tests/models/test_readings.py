@@ -1,7 +1,5 @@
 """Which axis is which, and which array is meant: by names, sums, zeros and numbers, of files and objects alike."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Weights whose axes are not [batch head query key]: other orders, two axes, one weight a word, and none at all."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

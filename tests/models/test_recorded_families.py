@@ -1,7 +1,5 @@
 """What is recorded of Hugging Face's models is what they say of themselves, whichever kernel they run with."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

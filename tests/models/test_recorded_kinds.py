@@ -1,7 +1,5 @@
 """Which layer, which keys, and what was not seen: small modules of the structures that people publish."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

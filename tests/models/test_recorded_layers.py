@@ -1,7 +1,5 @@
 """Which calls are layers, heads and passes, what they are called, and what is said where that is a guess."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

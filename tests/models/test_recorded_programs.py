@@ -1,7 +1,5 @@
 """Attention below torch's functions, and without torch's softmax: as right as any, or named."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

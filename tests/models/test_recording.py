@@ -1,7 +1,5 @@
 """Records of models written here, of every shape that somebody's own may have."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import tracemalloc

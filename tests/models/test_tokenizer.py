@@ -1,7 +1,5 @@
 """Vocabularies: deterministic, with offsets that point back into the text, and with every text taken as text."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Files of weights that other programs write: what they mean, and what each wrong one is answered."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import struct

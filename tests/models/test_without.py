@@ -1,7 +1,5 @@
 """Models without some heads are the whole model with those heads hooked by hand, or with other parameters."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

@@ -1,7 +1,5 @@
 """Attention worked out from factors by its formula, in float64, for all tests that hold faster ways against it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Records of q, k and log-sum-exp are the records of the weights that come of them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from itertools import product

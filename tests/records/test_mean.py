@@ -1,7 +1,5 @@
 """The mean over the heads of a layer as one more head of a record."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A record is checked once, on construction, and cannot be changed afterwards."""
 
-from __future__ import annotations
-
 from dataclasses import FrozenInstanceError, replace
 
 import numpy as np

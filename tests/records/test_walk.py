@@ -1,7 +1,5 @@
 """What a walk over the weights of a head gives is what the formula gives in float64."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """CSV: what is written is what a reader gets back as it can be shown, whatever is in a cell."""
 
-from __future__ import annotations
-
 import csv
 from io import StringIO
 from math import nan

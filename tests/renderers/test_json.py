@@ -1,7 +1,5 @@
 """The JSON document: every parser takes it, and float32 comes back as it was."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

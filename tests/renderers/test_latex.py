@@ -4,8 +4,6 @@ No TeX is needed. The reader knows which signs TeX prints and which it obeys; an
 opened or a bare sign of mathematics outside of it fails.
 """
 
-from __future__ import annotations
-
 import re
 import string
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Reports as Markdown, read back by a Markdown parser: every text comes back as it was, and nothing is markup."""
 
-from __future__ import annotations
-
 import re
 import string
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Reports in a terminal: all is said, no token is markup, nothing raw gets through, and maps and tables are whole."""
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import replace

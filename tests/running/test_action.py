@@ -1,7 +1,5 @@
 """The action for GitHub: what its steps say to a shell is run for real, so that it cannot rot."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """A real dask cluster of processes: the bytes of a serial run, also where a worker is killed in the middle."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What of a record is drawn, and in which order its heads are listed: from options to files and reports."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`metrics.json`: what goes in comes out, in one fixed form, and what is not of ours is refused by name."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import asdict, replace

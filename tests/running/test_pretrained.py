@@ -1,7 +1,5 @@
 """Models of others in commands: drawn, compared, made in batches and made again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

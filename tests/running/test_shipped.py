@@ -1,7 +1,5 @@
 """The models that ship say of themselves what their metrics say."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

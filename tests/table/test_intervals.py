@@ -1,7 +1,5 @@
 """Intervals by laws that a reader can check by hand, and by how often they hold the truth."""
 
-from __future__ import annotations
-
 from math import atan, expm1, log1p, pi
 
 import numpy as np

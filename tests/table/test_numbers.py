@@ -1,7 +1,5 @@
 """Tables of numbers, and the files that they are written to."""
 
-from __future__ import annotations
-
 import random
 import re
 from itertools import permutations

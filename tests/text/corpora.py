@@ -1,7 +1,5 @@
 """Reviews that are hard to keep as they are, and one writer for each kind of data set."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Files as people have them: the texts and labels that they mean, and one note of how they were read."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

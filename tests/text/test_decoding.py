@@ -1,7 +1,5 @@
 """No feature of `datasets` decodes what a data set holds: only text, numbers and flags are read."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Texts from options, files and standard input arrive as they are."""
 
-from __future__ import annotations
-
 import codecs
 import io
 import os

@@ -1,7 +1,5 @@
 """The hub: with it, without it, and with the copy that it left behind."""
 
-from __future__ import annotations
-
 import os
 import socket
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A path is a path, a name is a name, and a folder is what lies in it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Of files that hold more than words their words are read, which is said; texts that only look like such are texts."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

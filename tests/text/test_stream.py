@@ -1,7 +1,5 @@
 """Which texts of a data set are read, under which names, as a whole, in slices and as a stream."""
 
-from __future__ import annotations
-
 import re
 import tracemalloc
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What is read of files of every kind, exactly as it was written, and what is said of a wrong line."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The first screen: heads by what they do, pairs of words apart, and what each token looks at, by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from attnviz.records import AttentionMaps

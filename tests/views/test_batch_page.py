@@ -1,7 +1,5 @@
 """A batch as a page, by hand: what leads where, and whose numbers are beside whose."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from math import nan

@@ -1,7 +1,5 @@
 """Differences in words, and what changed from one record to another."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from math import log

@@ -1,7 +1,5 @@
 """What a report of attention maps holds: pictures, words, tables and data."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

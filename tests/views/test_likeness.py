@@ -1,7 +1,5 @@
 """Which heads are alike, in words."""
 
-from __future__ import annotations
-
 from math import log
 
 import numpy as np

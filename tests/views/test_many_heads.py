@@ -1,7 +1,5 @@
 """More heads than have a file each: an overview with one heading per layer and head, and those worth a look."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

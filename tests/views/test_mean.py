@@ -1,7 +1,5 @@
 """The mean over heads, beside heads or in their place: pictures, what it hides, tables and data."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Tables by hand: the strongest pair, and the top keys of each query."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 

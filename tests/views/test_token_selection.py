@@ -1,7 +1,5 @@
 """What is hidden, and what share of attention that is, by hand; and what tokens are called."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What reports say in Chinese: sentences, titles, axes, names of heads. Tokens and what programs read stay."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

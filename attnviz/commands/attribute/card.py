@@ -1,7 +1,5 @@
 """`attnviz attribute --card`: methods tested over texts, each against chance. What a pass costs is paid once a text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

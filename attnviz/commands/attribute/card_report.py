@@ -1,7 +1,5 @@
 """What methods that explain answers are worth: numbers beside chance, and a verdict that goes no further."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from math import isnan
 

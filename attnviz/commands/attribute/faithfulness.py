@@ -6,8 +6,6 @@ the side that it says they are on. τ counts every pair of tokens alike, also th
 and only their sizes. So a method may be good at one and poor at the other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What `attnviz attribute` reads and writes."""
 
-from __future__ import annotations
-
 from attnviz.commands.attribute.spec import AttributeSpec
 from attnviz.errors import InvalidOption
 from attnviz.inputs import Inputs, read_inputs

@@ -1,7 +1,5 @@
 """`attnviz attribute`: which tokens an answer hangs on, and a card that tests the methods that say so."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from attnviz import store

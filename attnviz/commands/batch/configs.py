@@ -14,8 +14,6 @@
 Nearest wins: the matrix and the job's settings over the defaults, these over what a command does by itself.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import MISSING

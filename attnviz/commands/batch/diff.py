@@ -1,7 +1,5 @@
 """`attnviz diff`: whether two records of one text, batches, surveys, pictures or files of weights are the same."""
 
-from __future__ import annotations
-
 import filecmp
 from collections.abc import Iterable, Sequence
 from contextlib import suppress

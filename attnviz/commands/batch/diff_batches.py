@@ -3,8 +3,6 @@
 Pictures are compared by pixels, records by weights, texts by words, others by bytes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter

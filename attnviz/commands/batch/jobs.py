@@ -1,7 +1,5 @@
 """What a config asks for: jobs, each a command with its settings. Knows the registry of commands and no files."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

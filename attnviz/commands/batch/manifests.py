@@ -1,7 +1,5 @@
 """Manifests as JSON and back, and their entries as the jobs that they came of."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

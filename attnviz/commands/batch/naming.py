@@ -1,7 +1,5 @@
 """Names of jobs, which are also names of folders on any system."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from itertools import product

@@ -5,8 +5,6 @@ names too: there ./ or ../ in front makes a path; anything else with a slash is 
 not there; and a word with a dot, such as reviews.csv, is one if it is there. ~/ is the home folder.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from itertools import chain

@@ -5,8 +5,6 @@ expand aliases. A scalar without quotes is what YAML 1.2's core schema says (nul
 that are read differently elsewhere (010, 0x1F, 1_000) or have more than 18 digits: these and everything else are text.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable

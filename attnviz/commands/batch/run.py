@@ -1,7 +1,5 @@
 """`attnviz batch`: from configs to a folder of figures and a manifest of all that was made, from what."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence

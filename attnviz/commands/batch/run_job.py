@@ -1,7 +1,5 @@
 """One job of a batch, performed: its files, its numbers, and a fingerprint of all that they follow from."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator

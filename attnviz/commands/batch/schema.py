@@ -4,8 +4,6 @@ A value is checked by `attnviz.option_values.check`, as on a command line. What 
 file that says it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """What a file says and where, and what is wrong with it. Knows neither YAML nor what a config means."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Jobs of a batch shared out. What dies at a job takes it along, and no other."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from dataclasses import dataclass

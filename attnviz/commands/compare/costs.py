@@ -8,8 +8,6 @@ Of other layers, complexities are those of table 1 of Vaswani et al. 2017 (arXiv
 evaluated without the constants that O( ) leaves out, so that they compare growth and not milliseconds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import ceil, isnan
 from typing import Any

@@ -1,7 +1,5 @@
 """What `attnviz compare` reads and writes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from attnviz.commands.compare.spec import CompareSpec

@@ -3,8 +3,6 @@
 Knows records, `comparison` and `report`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import ceil, floor

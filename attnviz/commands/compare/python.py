@@ -1,7 +1,5 @@
 """`attnviz.compare`: two records of one text side by side, in Python and notebooks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A comparison of models as a report: tables, pictures, a verdict. Knows `comparison` and `report`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from math import isnan

@@ -1,7 +1,5 @@
 """`attnviz compare`: the same texts through several models, measured, drawn and put into words."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """What a comparison says, in plain words, and never more than its numbers bear. Knows `comparison`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from attnviz.commands.compare.comparison import Comparison

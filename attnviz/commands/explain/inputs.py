@@ -1,7 +1,5 @@
 """What `attnviz explain` reads."""
 
-from __future__ import annotations
-
 from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.errors import InvalidOption
 from attnviz.inputs import Inputs, read_inputs

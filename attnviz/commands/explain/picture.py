@@ -1,7 +1,5 @@
 """The steps of one head for one query as a picture. Every number is the trace's, and long texts and vectors are cut."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`attnviz.explain`: which heads of a model wrote its answer, in Python and notebooks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from attnviz.commands.explain.answer.run import make_report

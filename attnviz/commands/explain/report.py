@@ -1,7 +1,5 @@
 """One query's way through a layer of a model as a report: scores, weights and the check. No renderers, no models."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 

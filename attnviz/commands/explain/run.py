@@ -1,7 +1,5 @@
 """`attnviz explain`: a model's answer by the heads that wrote it, or the arithmetic of one query, step by step."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from attnviz import store

@@ -1,7 +1,5 @@
 """What a model answers to a text that is drawn, and what to the same without each word, and without each head."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from attnviz.display import escape_for_display

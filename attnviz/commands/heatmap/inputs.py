@@ -1,7 +1,5 @@
 """What `attnviz heatmap` reads and writes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from attnviz.commands.heatmap.spec import HeatmapSpec

@@ -1,7 +1,5 @@
 """`attnviz heatmap`: from texts to pictures of who attends to what."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Every number of a lesson, from the models: what attention works with, layer by layer, and answers without heads."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Sequence
 from itertools import combinations

@@ -1,7 +1,5 @@
 """The example that ships with attnviz, three tokens to be done by hand: its vectors and its published numbers."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Sequence
 from importlib.resources import files

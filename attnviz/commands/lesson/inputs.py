@@ -1,7 +1,5 @@
 """What `attnviz lesson` reads and writes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """When several heads help: what was measured of the models that come with attnviz, and of the study of capacity."""
 
-from __future__ import annotations
-
 import json
 from importlib.resources import files
 from typing import Any

@@ -1,7 +1,5 @@
 """Sequences of the task on which several heads help, and what models report of them with any of their heads off."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Sequence
 from random import Random

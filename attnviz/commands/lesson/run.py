@@ -1,7 +1,5 @@
 """`attnviz lesson`: one sentence as a page to learn from."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 from attnviz import store

@@ -1,7 +1,5 @@
 """`attnviz measures`: the table of measures."""
 
-from __future__ import annotations
-
 from attnviz.commands.measures.spec import MeasuresSpec
 from attnviz.measures import ALL, DEFAULT_MEASURES, MEASURES
 from attnviz.report import Block, Column, Note, Report, Table

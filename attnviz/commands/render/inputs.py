@@ -1,7 +1,5 @@
 """What `attnviz render` reads and writes."""
 
-from __future__ import annotations
-
 import filecmp
 from math import ceil, prod
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`attnviz render`: from a saved record, or saved weights, to pictures, without the model."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import inf
 

@@ -1,7 +1,5 @@
 """Files of weights as records, with names of tokens from a file or an option. torch comes with it."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

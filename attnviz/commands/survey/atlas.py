@@ -3,8 +3,6 @@
 A card of a head is its moments as shaded text and its attention by offset, as pictures for a paper.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """The blocks of a survey, shared out and written as they come; what is done stays, however the run ends."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Executor, Future

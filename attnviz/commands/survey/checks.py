@@ -1,7 +1,5 @@
 """What must hold of a survey that somebody else may have written, beyond the types of its columns."""
 
-from __future__ import annotations
-
 import shlex
 
 import numpy as np

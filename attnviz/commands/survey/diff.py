@@ -1,7 +1,5 @@
 """What differs between two surveys: what was asked, the patterns of heads, and the means of every measure."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 

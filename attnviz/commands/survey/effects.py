@@ -1,7 +1,5 @@
 """What is tested of heads: what answers lose without them, and what differs between texts of different classes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from math import nan
 from typing import Any

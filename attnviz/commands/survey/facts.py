@@ -1,7 +1,5 @@
 """What a survey measures once, on a few of the texts: first weights, words in random order, tokens that come twice."""
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

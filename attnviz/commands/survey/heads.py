@@ -1,7 +1,5 @@
 """What is read out of the tables of a survey head by head: names, words, and all of it for machines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import chain, zip_longest
 from typing import Any

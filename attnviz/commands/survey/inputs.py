@@ -1,7 +1,5 @@
 """What `attnviz survey` reads and writes."""
 
-from __future__ import annotations
-
 from attnviz import store
 from attnviz.commands.survey.spec import SurveySpec, parse_shard
 from attnviz.errors import InvalidOption

@@ -1,7 +1,5 @@
 """One block of a survey: some texts through a model, a row of numbers for each. What processes are given to do."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from math import isnan

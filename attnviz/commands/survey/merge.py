@@ -1,7 +1,5 @@
 """`attnviz merge`: the parts of a survey put together."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from attnviz import store

@@ -6,8 +6,6 @@ of the text and the position, so that they can be compared; no text gives a head
 are the largest of ranks, of equal ones the first, so that parts merge to the same rows in any order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache, partial
 from itertools import chain, product

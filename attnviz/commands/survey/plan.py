@@ -1,7 +1,5 @@
 """What a survey measures: of which texts, in which blocks, within which bounds."""
 
-from __future__ import annotations
-
 import hashlib
 import shlex
 from collections.abc import Iterator, Sequence

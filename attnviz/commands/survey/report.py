@@ -1,7 +1,5 @@
 """What heads do over many texts: attention by distance, a row per head, extreme texts, and what to read with them."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """`attnviz survey`: what the heads of one model do over many texts."""
 
-from __future__ import annotations
-
 from attnviz import store
 from attnviz.commands.survey.spec import SurveySpec
 from attnviz.inputs import Inputs

@@ -1,7 +1,5 @@
 """What a survey was asked of which model and texts, and what it measures once of the model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product

@@ -8,8 +8,6 @@ largest mean of any head of random models on those texts. Means and quantiles ar
 is tested, take a text that stands several times once: copies are no further evidence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -3,8 +3,6 @@
 Shares of attention are summed as whole numbers, so that parts merge to the same bits in any order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the heads of an encoder look at over held-out texts, by the patterns that name them in one text. No files."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What `attnviz train`, `attnviz vocab` and `attnviz predict` read and write."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A training run in words: what was learned from what, how well, and the command that does it again."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The optimizer of both stages of training. Knows torch and position biases."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import torch

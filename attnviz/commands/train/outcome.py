@@ -1,7 +1,5 @@
 """The outcome of a training run: numbers measured on the files that it left, learning curves and the model card."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import version

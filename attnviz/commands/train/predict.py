@@ -1,7 +1,5 @@
 """`attnviz predict`: from texts to labels and probabilities, and how often they are right."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, repeat

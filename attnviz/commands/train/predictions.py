@@ -3,8 +3,6 @@
 Labels are distinct names, in the order of the probabilities.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ Krishna et al. 2022 (arXiv:2209.14389) and Amos et al. 2023 (arXiv:2310.02980) f
 are no other texts than those to be classified. It is what gives heads something to look for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """From labelled texts and a spec to a training run: vocabulary, examples, a model with its first weights."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """`attnviz train`: from labelled texts to a checkpoint, its learning curve and its model card."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections.abc import Mapping, Sequence

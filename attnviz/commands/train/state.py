@@ -1,7 +1,5 @@
 """Where a training run stands at the end of an epoch, as a file of tensors and JSON that `--resume` goes on from."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping

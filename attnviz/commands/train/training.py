@@ -4,8 +4,6 @@ Whatever a step draws at random follows from the seed and the step's number alon
 up again from its `state` at the end of an epoch ends with the weights of a run that never stopped.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

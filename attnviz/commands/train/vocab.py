@@ -1,7 +1,5 @@
 """`attnviz vocab`: a vocabulary from a corpus, and how much of a text it does not know."""
 
-from __future__ import annotations
-
 from attnviz import store
 from attnviz.commands.train.spec import VocabSpec
 from attnviz.display import escape_for_display

@@ -1,7 +1,5 @@
 """Weights of any other program as a record: what `output_attentions=True` gives, an array, or a file of either."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

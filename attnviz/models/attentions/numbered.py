@@ -3,8 +3,6 @@
 `layer_0 … layer_11` of a file and the places of a list are the same: `[3][1]` is the second layer of the fourth step.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

@@ -3,8 +3,6 @@
 Every array has a name: a name within another stands behind a dot, a place in a list in brackets, as `attentions[3]`.
 """
 
-from __future__ import annotations
-
 import pickle
 import zipfile
 from collections.abc import Iterator, Mapping

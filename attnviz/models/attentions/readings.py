@@ -8,8 +8,6 @@ is left the usual one is taken, [layer, head, query, key] without its first axes
 Where there is no usual one, as of two texts in two layers, the readings are named, and the option that chooses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import permutations
 from typing import Any

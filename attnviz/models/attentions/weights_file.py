@@ -4,8 +4,6 @@ A file and an object of Python are the same here: arrays by name, and texts besi
 those whose rows sum to 1 are meant.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence

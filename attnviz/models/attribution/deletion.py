@@ -1,7 +1,5 @@
 """Methods that ask a model for its answer without a token, and the chance that every method has to beat."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from attnviz.errors import InvalidText

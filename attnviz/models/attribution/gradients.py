@@ -1,7 +1,5 @@
 """Methods that read one pass of a model: gradients at its word vectors, and the attention that it sees on the way."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib.util import find_spec
 

@@ -10,8 +10,6 @@ nothing of the words goes through, since all that they read is held, are dead: w
 gradient goes into them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial

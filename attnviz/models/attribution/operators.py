@@ -8,8 +8,6 @@ The dispatcher lies below autograd. Numbers can be changed there, gradients cann
 autograd makes for an operator right after it ran (see `held`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

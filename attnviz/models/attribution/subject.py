@@ -1,7 +1,5 @@
 """One text, one model and one answer of it, and what a method says of them. Knows torch; no kind of model, no files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace

@@ -6,8 +6,6 @@ different tokens: the ids say so. Where ids are not known, as of tensors that no
 states with states is taken for one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple

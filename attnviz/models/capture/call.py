@@ -1,7 +1,5 @@
 """One attention as a capture hands it over, and which rows of it are texts, windows and heads: the ids say so."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """One attention as tensors, in the same axes whichever way it was seen. Knows no modules."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal

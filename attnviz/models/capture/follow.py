@@ -4,8 +4,6 @@ What has the shape of what it was made of, number by number, has its ids. An ope
 lays out numbers anew is run on the ids themselves. What adds tokens up makes new ones of them.
 """
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -3,8 +3,6 @@
 Knows which modules are at work, and no operator but the kernels that attend.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

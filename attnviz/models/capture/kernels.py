@@ -4,8 +4,6 @@ torch has them behind scaled_dot_product_attention, behind nn.MultiheadAttention
 evaluation, and as flex_attention, whose changes to the scores come as code. The kernel that the model chose runs.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 It is compared with the mask, row by row. Knows tensors, and nothing of kernels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

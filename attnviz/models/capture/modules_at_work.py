@@ -3,8 +3,6 @@
 A path is the name of a module within the outermost one; numbers in it may be those of layers or heads.
 """
 
-from __future__ import annotations
-
 import re
 import weakref
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Operators as torch's dispatcher runs them, one after another: whatever way a thing is written, it is one of a few."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any

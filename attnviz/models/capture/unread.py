@@ -1,7 +1,5 @@
 """What attended while a capture was open, or mixed tokens otherwise, and was not handed over: where, and in words."""
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Iterable
 

@@ -6,8 +6,6 @@ of what the layer adds. Of a layer whose last word is a norm, as in BERT, what h
 the MLP gives. Where something else remains, the model is refused: parts that miss their sum would be guesses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace

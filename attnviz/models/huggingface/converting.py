@@ -4,8 +4,6 @@ Of GGUF, its own reader gives a model that it refuses to save, because it counts
 fresh one of the same class.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path

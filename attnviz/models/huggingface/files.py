@@ -4,8 +4,6 @@ Nothing is unpickled and nothing that came with a model is run: only JSON, text 
 Imports neither torch nor transformers, so that a wrong name is answered at once.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -4,8 +4,6 @@ The pass gives the attention that each step had (see tests/models/test_generatin
 takes to watch every step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

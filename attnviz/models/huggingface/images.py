@@ -4,8 +4,6 @@ What makes images ready is read from the model's own files. Which of its positio
 measured, see `attnviz.models.locating`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

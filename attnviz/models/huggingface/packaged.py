@@ -3,8 +3,6 @@
 One that lies there as GGUF or ONNX is converted once, into this user's cache; `huggingface.converting` knows how.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Knows the tokenizers of transformers and no models. What a tokenizer does to a t
 written by its template of chats, and a marker that is written in a text is read as its own tokenizer reads it.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 from collections.abc import Sequence, Set

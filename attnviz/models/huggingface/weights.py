@@ -3,8 +3,6 @@
 Their weights are safetensors, their classes those of the library, and nothing asks on standard input.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import warnings

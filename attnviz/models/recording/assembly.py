@@ -1,7 +1,5 @@
 """From groups of calls to AttentionMaps: named, trimmed, and copied layer by layer."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Calls of attention that belong together, the layers of one group. Knows paths and shapes; no tokens, no records."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace

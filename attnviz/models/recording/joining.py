@@ -11,8 +11,6 @@ Parts stand beside one another on the axis of heads, or one after another on tha
   beam search rows hold tokens of other rows: then no two steps are of one text, and they stay apart.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace

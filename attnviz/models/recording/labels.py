@@ -5,8 +5,6 @@ read: those in `keys` to the one that is attended to by another, those in `token
 query attends to, or what attention_mask says. Where ids are not known, as many queries as keys are taken for one text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache

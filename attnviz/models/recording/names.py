@@ -1,7 +1,5 @@
 """Which names belong to the queries and keys of a group of calls, and which of them are padding. Knows no records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

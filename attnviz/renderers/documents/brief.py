@@ -4,8 +4,6 @@ For scripts and programs that read a command's result and have little room, such
 is what `json` writes.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from math import isfinite

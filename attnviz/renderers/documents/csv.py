@@ -5,8 +5,6 @@ between. Text is data: what cannot be seen is written out, as in a terminal, and
 formula stands behind an apostrophe (CWE-1236).
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache

@@ -6,8 +6,6 @@ take it. A lone surrogate, which strict parsers refuse even escaped, becomes U+F
 digits that give the same float32 again. The same report gives the same bytes.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

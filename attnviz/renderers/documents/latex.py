@@ -4,8 +4,6 @@ Text is data: every sign that TeX would obey is written as one that it prints, a
 control, is written out, as in a terminal. The same report gives the same bytes. Pictures are left out.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

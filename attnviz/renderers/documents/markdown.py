@@ -4,8 +4,6 @@ Text is data: a reader of the document gets every string back as it was, and not
 a line end or a bidi control, is written out, as in a terminal. The same report gives the same bytes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import quote

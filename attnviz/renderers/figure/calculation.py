@@ -4,8 +4,6 @@ The query stands above the keys that it is multiplied with, and the sum below wh
 the upper left corner, text sizes points.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

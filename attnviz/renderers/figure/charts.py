@@ -4,8 +4,6 @@ Texts are measured and the figure is built around them, so that nothing is cut; 
 matplotlib's constrained layout decides. Lengths are inches, text sizes points.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil

@@ -1,7 +1,5 @@
 """Plans as matplotlib figures. Decides nothing about sizes and places: they are in the plan."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -5,8 +5,6 @@ as the width wants, so that no two names touch; arrows pass behind names, from t
 of another, side by side where several lead to one. Lengths are inches from the upper left corner, text sizes points.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 Inches from the upper left corner.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil, floor

@@ -3,8 +3,6 @@
 Lengths are inches from the upper left corner, text sizes points.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import ceil
 from typing import Any, NamedTuple

@@ -3,8 +3,6 @@
 Inches from the upper left corner; text sizes points.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import Any

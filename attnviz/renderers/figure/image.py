@@ -3,8 +3,6 @@
 Knows bytes, and no report.
 """
 
-from __future__ import annotations
-
 import warnings
 from base64 import b64encode
 from contextlib import suppress

@@ -3,8 +3,6 @@
 seaborn brings pandas and takes a second: this module is imported only where a chart is drawn.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -7,8 +7,6 @@ in maps most rows repeat the one above, as cells are many pixels high. And ISA-L
 that zlib takes (1.5 ms against 14 for a usual page, with a tenth more bytes), which would be most of a picture's.
 """
 
-from __future__ import annotations
-
 import struct
 import warnings
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Plans of maps as pixels, in a small part of the time that matplotlib takes for the same plan. Knows no reports."""
 
-from __future__ import annotations
-
 from math import hypot
 
 import numpy as np

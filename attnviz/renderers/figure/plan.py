@@ -3,8 +3,6 @@
 Inches from the upper left corner; maps lie on whole pixels, so that all cells are equal. Draws nothing.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import chain
 from math import ceil, inf

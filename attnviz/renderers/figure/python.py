@@ -1,7 +1,5 @@
 """Pictures as what matplotlib gives in Python: a figure of its own, or a map on axes that the user has."""
 
-from __future__ import annotations
-
 from attnviz.renderers.figure.files import (
     check_look,
     draw_plan,

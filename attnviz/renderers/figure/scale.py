@@ -3,8 +3,6 @@
 Draws nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from math import ceil, floor, log2, log10
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """How wide a text is and where it breaks, in our fonts. Knows nothing of figures."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 import warnings

@@ -3,8 +3,6 @@
 Lengths are inches from the upper left corner, text sizes points.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterator, Sequence
 from math import ceil

@@ -8,8 +8,6 @@ Script, style and content are most of the page of a short text, and a third of t
 together. So they are one block of base64, and a script of seven lines makes elements of them (unpack.js).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from base64 import b64encode

@@ -1,7 +1,5 @@
 """What a page says about how exact it is. Knows the codings and no HTML."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from attnviz.renderers.page.packing import EXACT, Precision

@@ -3,8 +3,6 @@
 A calculation is the picture that figures have, beside its numbers.
 """
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from math import isfinite, isnan

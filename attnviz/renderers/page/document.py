@@ -3,8 +3,6 @@
 Lists and pairs throughout, never an object whose keys are tokens.
 """
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, replace

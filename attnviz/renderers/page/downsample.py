@@ -1,7 +1,5 @@
 """Maps that are too large for a page, made smaller: means of blocks, as in a figure. Knows `report` only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import ceil, sqrt

@@ -3,8 +3,6 @@
 page/factors.js reads what is written here.
 """
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 

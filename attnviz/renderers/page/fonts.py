@@ -4,8 +4,6 @@ A page goes to machines that nobody knows. Of Latin, Greek and Cyrillic every on
 The font that figures use has 12,859 glyphs and 3.3 MB; a page gets those of its own texts.
 """
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Iterable
 from io import BytesIO

@@ -3,8 +3,6 @@
 The parts lie in this folder; how they become one file is `bundle`. The same report gives the same bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from attnviz.renderers.page.bundle import write_page

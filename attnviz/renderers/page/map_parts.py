@@ -3,8 +3,6 @@
 What several maps have in common is held once: labels, and where attention is allowed.
 """
 
-from __future__ import annotations
-
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -9,8 +9,6 @@ Ranges are of powers of four because these are whole bits of a float32: of 2w, t
 and all of the exponent but its last bit. No logarithm is taken, which is why it is quick.
 """
 
-from __future__ import annotations
-
 import zlib
 from base64 import b64encode
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Knows a map, its scale and the page that it is on, and nothing of tables.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 

@@ -3,8 +3,6 @@
 No control sequence gets through but our own colours, and without colour none; what the screen lacks is written out.
 """
 
-from __future__ import annotations
-
 import codecs
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Digits are never cut: what does not fit the width is written in a longer form, a
 never read as markup. No control sequence reaches the terminal but our own colours, and without colour none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

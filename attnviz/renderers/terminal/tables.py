@@ -3,8 +3,6 @@
 Knows a table and the page that it is on, and nothing of maps or of what stands around it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """`attribute` as a function: what is drawn, what adds up, and a card whose verdict goes no further than its numbers."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

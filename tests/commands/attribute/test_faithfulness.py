@@ -1,7 +1,5 @@
 """What deleting first tokens costs, and rank correlation, beside other ways to work them out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from statistics import mean

@@ -1,7 +1,5 @@
 """Batches in small, as `attnviz batch` leaves them, that tests of what judges them share."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from dataclasses import replace

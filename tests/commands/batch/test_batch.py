@@ -1,7 +1,5 @@
 """`batch` and `diff --again` as functions: the manifest, what is skipped, fails, differs, and what is said of it."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What differs between two records, and what `diff` refuses."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

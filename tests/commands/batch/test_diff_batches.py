@@ -1,7 +1,5 @@
 """What differs between two batches: what they are made from, their jobs, numbers and files."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from base64 import b64decode

@@ -1,7 +1,5 @@
 """Configs as jobs: what they make, and what is wrong with them, all at once."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """Manifests come back as they were, and what is none is told."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

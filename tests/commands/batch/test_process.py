@@ -1,7 +1,5 @@
 """Batches as processes, and the gallery, whose commands and pictures are those of its config."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

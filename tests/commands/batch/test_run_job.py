@@ -1,7 +1,5 @@
 """One job, performed: its files, its numbers, and what its fingerprint follows from."""
 
-from __future__ import annotations
-
 import hashlib
 from importlib.metadata import version
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a config may say: YAML as plain data with places, the settings of the specs, and the JSON Schema of both."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, get_args

@@ -1,7 +1,5 @@
 """Jobs shared out among real processes: what is made, what is not made again, and what a death takes with it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import struct

@@ -1,7 +1,5 @@
 """Made-up comparisons that tests share, with numbers that a reader can check by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import log, sqrt
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """`compare` as a function: models that come with attnviz, random ones, checkpoints, one text and many."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Costs by hand, counted on torch's own operations, and beside those of other layers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

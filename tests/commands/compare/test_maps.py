@@ -1,7 +1,5 @@
 """What the pictures of a comparison hold."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A comparison as tables, rows and data."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What a comparison says in words: the numbers that are there, and never more."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import log
 

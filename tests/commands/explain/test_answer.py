@@ -1,7 +1,5 @@
 """A decoder's answer: who wrote it, why they looked there, what is left without them, and how bad requests end."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

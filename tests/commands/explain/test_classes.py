@@ -1,7 +1,5 @@
 """Encoders explained as a command: the class, the token that is filled in, one look, and how bad requests end."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The steps as a picture: its numbers are the trace's, it holds what it shows, and how it ends where it has no room."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import pairwise

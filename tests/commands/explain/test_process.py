@@ -1,7 +1,5 @@
 """`attnviz explain --by-hand`: what stands on stdout, and how each bad request ends."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A model's query by hand: what is shown, what is summed up, and that the columns add up."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -3,8 +3,6 @@
 All of it is held against SmolLM2-135M in four bits, which a package carries.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

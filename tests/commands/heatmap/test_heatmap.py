@@ -1,7 +1,5 @@
 """`heatmap` and `render` as functions: which files, texts and heads, and what the user is told."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

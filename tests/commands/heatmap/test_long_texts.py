@@ -1,7 +1,5 @@
 """Texts whose weights are too many: q and k, blocks of cells, exact tiles. Few tokens stand for many here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

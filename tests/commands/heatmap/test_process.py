@@ -1,7 +1,5 @@
 """`attnviz heatmap` and `render` as commands: what goes where, and that the same input gives the same bytes."""
 
-from __future__ import annotations
-
 import io
 import sys
 import time

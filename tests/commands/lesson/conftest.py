@@ -1,7 +1,5 @@
 """Lessons as their command writes them, and in a browser."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

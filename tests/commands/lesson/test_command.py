@@ -1,7 +1,5 @@
 """`attnviz lesson` as a command: what it writes, and what it refuses in a line."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The example that ships: its facts, its numbers by hand, and what is said of the numbers that are published for it."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

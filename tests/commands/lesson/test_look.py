@@ -1,7 +1,5 @@
 """A lesson is for everybody: on a phone, by keyboard, in the dark, and to axe-core."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

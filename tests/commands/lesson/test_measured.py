@@ -3,8 +3,6 @@
 `ATTNVIZ_WRITE_README=1` writes the lesson's own copy of the study's results anew.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every number of a lesson, read in a browser, is what torch makes of the sentence with the model's own parameters."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import replace

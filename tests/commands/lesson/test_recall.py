@@ -1,7 +1,5 @@
 """The task on which several heads help, to try: sequences as the models were trained on, and what these report."""
 
-from __future__ import annotations
-
 from base64 import b64decode
 
 import numpy as np

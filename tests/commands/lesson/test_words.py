@@ -1,7 +1,5 @@
 """One table of strings: every entry in both languages, with the same placeholders, and each of them is used."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is said of the measures, and that a terminal of 80 columns has room for it."""
 
-from __future__ import annotations
-
 from attnviz.commands.measures.run import measures_report
 from attnviz.measures import DEFAULT_MEASURES, MEASURES
 from attnviz.renderers.terminal.show import Screen, render

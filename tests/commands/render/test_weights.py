@@ -1,7 +1,5 @@
 """`attnviz render` of weights that other programs have written: names, notes, the record, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Surveys of models that a test made, and of numbers that it changed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace

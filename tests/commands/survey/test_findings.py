@@ -1,7 +1,5 @@
 """What a survey finds: moments and cards of heads, what answers lose without them, and how classes differ."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

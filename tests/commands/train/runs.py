@@ -1,7 +1,5 @@
 """Training runs in small, for every test that needs one."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable, Generator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """`train` and `vocab` as jobs of a batch: made once, again where something changed, and read by other jobs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What heads look at over several texts, by hand: of "a ( b ) . a" and its seven words."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

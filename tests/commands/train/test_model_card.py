@@ -1,7 +1,5 @@
 """A model card and its learning curve from metrics, by hand: what it says, and that its command is the one given."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from dataclasses import asdict, replace

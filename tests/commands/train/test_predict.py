@@ -1,7 +1,5 @@
 """`predict` as a function: labels, probabilities and scores, of models that come with attnviz and of others."""
 
-from __future__ import annotations
-
 import os
 import signal
 from multiprocessing import active_children

@@ -1,7 +1,5 @@
 """What a classifier says: a row per text or a count, scores where labels came, and everything for machines."""
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`attnviz train` as a process: what goes where, the same bytes each time, and a card whose command works."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """`train` as a function: which files, the same bytes each time, numbers made again."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Generator, Iterator

@@ -1,7 +1,5 @@
 """What cannot be trained: refused before anything is written, or stopped with what was good kept."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run that was stopped, in every way there is: it goes on to the same bytes, and nothing of others is lost."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Training: it learns what can be learned, is the same each time, and goes on where it stopped."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

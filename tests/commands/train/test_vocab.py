@@ -1,7 +1,5 @@
 """`vocab` as a function: the file, and the numbers against counting by hand."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

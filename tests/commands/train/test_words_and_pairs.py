@@ -1,7 +1,5 @@
 """docs/studies/words_and_pairs.py by hand: of ten words, the pair of word 3 and then word 5 has the number 35."""
 
-from __future__ import annotations
-
 import csv
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Made-up reports with pictures, and figures of them to look into."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace

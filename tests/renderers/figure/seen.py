@@ -1,7 +1,5 @@
 """Colours as readers see them: in CIE Lab (1976), with deuteranopia (Machado, Oliveira, Fernandes 2009), in grey."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

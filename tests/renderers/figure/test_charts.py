@@ -1,7 +1,5 @@
 """What charts hold: lines, gaps, boxes, points, names; and that no text is cut or lies on another."""
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What pictures hold: axes, labels, colours, sizes."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What pictures are as files: names, bytes, metadata, and what they refuse."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Callable, Iterator

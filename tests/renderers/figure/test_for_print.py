@@ -1,7 +1,5 @@
 """Figures for a paper or a slide: a width that is kept, text that is large enough, themes, lines and shaded text."""
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """All heads on one page, and graphs of those that wrote an answer: names that stand apart, and what is thinned."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import combinations, pairwise

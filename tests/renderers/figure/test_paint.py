@@ -1,7 +1,5 @@
 """Pictures painted by us: cells in their very colours, all else as matplotlib draws it, but for smoothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import matplotlib as mpl

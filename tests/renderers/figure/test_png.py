@@ -1,7 +1,5 @@
 """PNG files: what is written is read back, and two are held against each other by their pixels."""
 
-from __future__ import annotations
-
 from io import BytesIO
 
 import numpy as np

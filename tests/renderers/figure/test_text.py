@@ -1,7 +1,5 @@
 """Widths, line breaks and glyphs."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

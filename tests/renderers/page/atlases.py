@@ -1,7 +1,5 @@
 """A made-up atlas of six heads that tests share."""
 
-from __future__ import annotations
-
 from math import nan
 from typing import Any
 

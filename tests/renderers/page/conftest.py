@@ -1,7 +1,5 @@
 """Pages in a browser, for all tests that look at them there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The atlas in a browser: heads are found, chosen, compared and linked to, by mouse, by keyboard and on a phone."""
 
-from __future__ import annotations
-
 from math import nan
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The page in a browser: what it shows is what the record holds, by mouse, by keyboard and by link."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The cells of a page: exact, or within the bounds that it states, as they are written and as the page reads them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The charts of a page as data: every number as it is; and pages without maps."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Charts and tables in a browser: what they say is what the report holds, by mouse and keyboard, on phone and paper."""
 
-from __future__ import annotations
-
 import csv
 from dataclasses import replace
 from io import StringIO

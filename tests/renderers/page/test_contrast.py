@@ -5,8 +5,6 @@ need 3:1 (1.4.11). axe-core looks at one state of a page; edges and rings, what 
 reads, we measure ourselves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

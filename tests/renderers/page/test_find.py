@@ -1,7 +1,5 @@
 """Heads in the order of what one looks for, and a box that finds a head or a word."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Chinese on a page where the machine has no such font: the glyphs come along, those of the texts and no more."""
 
-from __future__ import annotations
-
 from base64 import b64decode
 from io import BytesIO
 

@@ -1,7 +1,5 @@
 """The graph of an answer in a browser: a node shows its row of the map and its knock-out, and names stand apart."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import combinations

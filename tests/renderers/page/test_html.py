@@ -1,7 +1,5 @@
 """The page as a file: what is in it, what cannot be in it, how large it is. What it does is tested in a browser."""
 
-from __future__ import annotations
-
 import json
 import re
 from base64 import b64decode, b64encode

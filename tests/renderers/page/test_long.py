@@ -1,7 +1,5 @@
 """A long text on the page: cells are means of blocks, and beside them stand words with the record's own weights."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

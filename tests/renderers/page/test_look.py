@@ -1,7 +1,5 @@
 """How the page looks: one ramp for map and text on either ground, headings that stand once, and where it zooms."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """One screen of a text: words by what they did for the answer, arcs from a word to where heads look, heads by kind."""
 
-from __future__ import annotations
-
 import re
 from itertools import groupby
 from pathlib import Path

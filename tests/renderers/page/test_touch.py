@@ -1,7 +1,5 @@
 """The matrix under fingers: a tap reads a cell, and two zoom; one finger scrolls, which is left to the browser."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple

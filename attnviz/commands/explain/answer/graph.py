@@ -6,8 +6,6 @@ What is written for the answer leads from words over heads to the answer. Beside
 where it looks leads to that head, as thick as the weight that is lost without it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from attnviz.commands.explain.answer.words import (

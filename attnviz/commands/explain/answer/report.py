@@ -1,7 +1,5 @@
 """An explanation as a report: the heads of an answer, each with its knock-out, the steps behind them, and a picture."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from attnviz.commands.explain.answer.graph import draw_answer, draw_looks

@@ -1,7 +1,5 @@
 """A model's answer, or one look of a head, explained and drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from attnviz.commands.explain.answer.report import answer_report, looks_report

@@ -1,7 +1,5 @@
 """From a residual stream to an explanation: who is named, for what, and what is left without them. Knows no words."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple

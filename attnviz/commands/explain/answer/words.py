@@ -1,7 +1,5 @@
 """An explanation in sentences. Knows records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import nan
 
