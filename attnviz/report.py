@@ -201,9 +201,9 @@ class Chart:
     """One pair of axes: a table, and how its columns are shown. Figures and pages draw it by the same columns.
 
     Every table has columns "x" and "y"; a row without a finite number in both is left out, and breaks a line. It may
-    have others. Rows of one "group" look alike, and in a picture all groups of one name do. A "label" stands beside its
-    point where there is room, and in any case where it "leads"; a "letter" stands in it. An interval goes from "low" to
-    "high".
+    have others. Rows of one "group" look alike, and in a picture all groups of one name do. An interval goes from "low"
+    to "high". Of a chart of points a "label" stands beside its point where there is room, and in any case where it
+    "leads"; a "letter" stands in it.
 
     A box is one x of the table: many numbers become quartiles, few are points.
     """
@@ -219,7 +219,6 @@ class Chart:
     quiet: tuple[str, ...] = ()  # groups that others are held against, drawn in grey
     at: tuple[float, str] | None = None  # where along x a vertical line stands, and what for
     y_range: tuple[float, float] | None = None  # of charts that are compared; None: as the numbers want it
-    doubling: bool = False  # each step along x, from 0 and 1 on, is twice the one before
     footnote: str = ""
 
     def column(self, name: str) -> tuple[Any, ...]:

@@ -327,9 +327,6 @@ class FigureOptions:
     # also in the numbers
     weigh: Annotated[WeighKind, WEIGH] = "attention"
     rollout: Annotated[bool, Option("Also draw attention through all layers (attention rollout).", FIGURE)] = False
-    distance: Annotated[
-        bool, Option("Also draw how much attention goes how far: median and quartiles over queries.", FIGURE)
-    ] = False
     # None: by layer and head
     sort: Annotated[
         str | None,

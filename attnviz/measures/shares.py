@@ -2,27 +2,21 @@
 twice. Knows records only.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
-from jaxtyping import Bool, Float64, Int
+from jaxtyping import Bool, Int
 
 from attnviz.errors import InvalidOption, NotMeasurable
 from attnviz.measures.patterns import find_own_brackets, is_punctuation, number_words, strip_pieces
 from attnviz.measures.rows import (
     MAX_OFFSET,
-    cache_on_record,
-    check_self_attention,
     compute_statistics,
     max_attendable_distance,
     split_real_queries,
     sum_by_distance,
 )
 from attnviz.records import AttentionMaps, Measurement
-from attnviz.records.walk import MIN_ROWS
 from attnviz.shapes import PerHead
 
-MAX_QUERIES = 512  # rows that are read: quartiles over more are hardly better
 SCORES = ("induction", "duplicate token", "previous token")
 
 
@@ -161,45 +155,6 @@ def distance(maps: AttentionMaps) -> Measurement:
     values = np.array([compute_statistics(maps, layer).distances.mean(axis=-1) for layer in range(maps.n_layers)])
     farthest = float(max_attendable_distance(maps))
     return Measurement("distance", "tokens", values, (0.0, farthest))
-
-
-@dataclass(frozen=True, eq=False)
-class DistanceBands:
-    """Shares of attention by distance, in bands that double: 0 tokens, 1, 2 to 3, 4 to 7, and so on."""
-
-    starts: Int[np.ndarray, " band"]  # tokens: the smallest distance of each
-    shares: Float64[np.ndarray, "head query band"]  # of each query's attention; they sum to 1
-    equal: Float64[np.ndarray, "query band"]  # the same of uniform attention to all keys that are allowed
-    n_real: int  # how many real queries there are
-
-
-@cache_on_record
-def measure_distance_bands(maps: AttentionMaps, layer: int) -> DistanceBands:
-    """Measure the bands of a layer's real queries, of more than MAX_QUERIES at as many that are evenly spaced.
-
-    `layer` is a place in the record. Self-attention only. Raises InvalidOption otherwise.
-    """
-    check_self_attention(maps, "attention by distance")
-    real = np.flatnonzero(maps.real_queries)
-    queries = real[np.unique(np.linspace(0, len(real) - 1, MAX_QUERIES).round().astype(int))]
-    starts = np.array([0, *(2**power for power in range((len(maps.keys) - 1).bit_length()))])
-    shares = np.empty((maps.n_heads, len(queries), len(starts)))
-    equal = np.empty(shares.shape[1:])
-    for start in range(0, len(queries), MIN_ROWS):
-        some = queries[start : start + MIN_ROWS]
-        places = slice(start, start + len(some))
-        bands = np.frexp(np.abs(some[:, None] - np.arange(len(maps.keys))))[1]  # of a distance its number of bits
-        for head in range(maps.n_heads):
-            shares[head, places] = _sum_bands(maps.rows(layer, head, some), bands, len(starts))
-        equal[places] = _sum_bands(maps.read_allowed(layer, some), bands, len(starts))
-    return DistanceBands(starts, shares, equal, len(real))
-
-
-def _sum_bands(rows: np.ndarray, bands: Int[np.ndarray, "query key"], number: int) -> Float64[np.ndarray, "query band"]:
-    """Sum each row in each band of distances, of which there is this number, and divide by the sum of the row."""
-    places = np.arange(len(rows))[:, None] * number + bands
-    sums = np.bincount(places.ravel(), weights=rows.ravel(), minlength=len(rows) * number).reshape(-1, number)
-    return np.asarray(sums / sums.sum(axis=1, keepdims=True))
 
 
 def score_repeats(maps: AttentionMaps) -> dict[str, PerHead]:

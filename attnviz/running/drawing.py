@@ -39,7 +39,7 @@ COPIES = 3  # of a record of q and k: itself, its file, and what rows are worked
 HEAD_OPTIONS = ("layer", "head", "pick")  # options that choose them
 # Of the options of a picture those that a page lets its reader choose, those that change no picture or add others.
 OPTIONS_NOT_REPLAYED = {*HEAD_OPTIONS, "scale", "kind", "format", "out", "open", "table", "top_k", "measure", "sort"}
-OPTIONS_NOT_REPLAYED |= {"rollout", "distance", "all_heads"}
+OPTIONS_NOT_REPLAYED |= {"rollout", "all_heads"}
 # What those of a record are called.
 PICTURES = (
     "layer-*-head-*",

@@ -8,7 +8,7 @@ measures {name: {unit, bounds, values [layer][head], or [layer] of all heads of 
 [layer][head][query][key]; instead of these three, of texts with too many weights to be drawn one by one, pooled {size,
 maximum and mean [layer][head][row][column]}, a cell for `size` queries and as many keys; hidden {queries, keys, share
 [layer][head]}, where tokens are not drawn: which positions, and how much of what the queries drawn attend to goes
-there; rollout [query][key] and distance {from [band], quartiles [layer][head][band][3]}, where they were asked for.
+there; rollout [query][key], where it was asked for.
 
 Layers and heads are in the order of `layers` and `heads`, however a table is sorted, and tokens that are not drawn are
 in all arrays. Where words were joined, queries and keys are words, and the settings say so: merge, and

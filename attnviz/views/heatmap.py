@@ -14,7 +14,6 @@ from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views import captions
 from attnviz.views.answer import describe_heads, describe_names, tabulate_answer
 from attnviz.views.data import choose_heads, collect_data
-from attnviz.views.distance import distance_curves, distance_data
 from attnviz.views.head_pictures import (
     MapFrame,
     Place,
@@ -79,7 +78,6 @@ def heatmap_report(
         if not spec.pick and (not is_many or spec.all_heads or spec.layer or spec.head):
             drawn += pictures
     rolled, others = _draw_rollout(maps, part, spec.scale) if spec.rollout else ({}, ())
-    curves = tuple(distance_curves(maps, places, whole=share is None)) if spec.distance else ()
     numbers = heads_table(maps, [*measurements, *([share] if share else [])], places, part, spec, notable)
     of_layers = layers_table(maps, measurements, layers)
     listed = () if pooled or patches else pictures
@@ -102,7 +100,7 @@ def heatmap_report(
         subtitle=captions.join(
             captions.compose_subtitle(maps, part, share_hidden, own_title=spec.title is not None), hides
         ),
-        blocks=(*drawn, *others, *curves, *answer, numbers, *of_layers, *tops, *notes),
+        blocks=(*drawn, *others, *answer, numbers, *of_layers, *tops, *notes),
         scale=_describe_scale(maps, choose_scale(spec.scale, *extent)),
         scales=tuple(_describe_scale(maps, each) for each in list_scales(*extent)),
         facts=captions.list_facts(maps.provenance),
@@ -111,7 +109,6 @@ def heatmap_report(
             **collect_data(title if spec.title is None else spec.title, maps, measurements, layers, heads),
             **hidden,
             **rolled,
-            **({"distance": distance_data(maps, layers, heads)} if spec.distance else {}),
         },
         max_lines=MAX_LINES,
         screen=tuple((maps.layer_numbers[layer], int(maps.head_names[head])) for layer, head in shown),

@@ -12,7 +12,7 @@ from attnviz.measures.divergence import vendi_score
 from attnviz.measures.rollout import rollout
 from attnviz.measures.words import merge_words
 from attnviz.records import AttentionMaps, Facts, Tokens
-from attnviz.report import Charts, Heatmap, HeatmapGrid, Note, Report, Scale, Table
+from attnviz.report import Heatmap, HeatmapGrid, Note, Report, Scale, Table
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views.heatmap import heatmap_report
 from tests.made import (
@@ -307,14 +307,6 @@ def test_of_hidden_rows_no_share_is_said_and_of_hidden_keys_whose_share_it_is() 
     assert rows.subtitle.endswith(f" · {n_tokens - 2} queries hidden")
     both = report(maps, FigureOptions(query="1:3", key="0:2"))
     assert both.subtitle.endswith("% of the attention of the queries drawn")
-
-
-def test_charts_of_distance_count_tokens_that_maps_hide_and_say_so() -> None:
-    whole, part = (
-        next(block for block in report(marked(), options).blocks if isinstance(block, Charts)).title
-        for options in (FigureOptions(distance=True), replace(HIDING, distance=True))
-    )
-    assert part == f"{whole}, hidden tokens included"
 
 
 def test_a_text_of_which_half_is_unknown_says_so_on_its_pictures() -> None:

@@ -33,10 +33,9 @@ from attnviz.running.pictures import Pictures
 from attnviz.table.intervals import MIN_TEXTS
 from attnviz.views import captions
 from attnviz.views.captions import MAX_TITLE_LENGTH
-from attnviz.views.distance import N_COLUMNS
 
 PICTURES = ("distance", "atlas", "ablations", "head-*")  # what those of a survey are called
-MAX_LINES = 12  # of one chart
+MAX_LINES, N_COLUMNS = 12, 4  # of one chart, and charts in a row
 MAX_LISTED = 32  # heads of which extreme texts are listed one by one in a report
 N_TELLING, N_EXTREME = 5, 2  # heads that are drawn, and with texts where there are many
 MORE = "All heads and measures, words, extreme texts: --table full, or the page that --open shows."

@@ -35,9 +35,9 @@ APART, EDGE = 0.8, 0.6  # places: between two groups of boxes, and from either e
 BROAD = 0.6  # of a box, in places
 MARGINS = np.array([0.03, 0.06])  # of what is drawn, on either side
 DOT, MARKED, PLAIN, LETTERED, BESIDE = 3.6, 4.5, 3.2, 8.5, 1.5  # points across, and to the label
+CENTRED: dict[str, Any] = {"ha": "center", "va": "center_baseline"}
 ROTATED: dict[str, Any] = {"rotation": 90, "rotation_mode": "anchor", "ha": "right", "va": "center_baseline"}
 AT: dict[str, Any] = {"linewidth": 0.8, "dashes": (3, 2), "zorder": 1.5}
-MAX_POWERS, THOUSANDS = 7, 1024  # powers of two that are numbered, and from where in thousands
 MAX_WHOLE = 1e6  # a range beyond is no longer one of things that are counted
 
 
@@ -229,15 +229,7 @@ class Marks(NamedTuple):
             low, high = chart.y_range
             beyond = MARGINS[1] * (high - low)
             axes.set_ylim(low - beyond, high + beyond)
-        if chart.doubling:
-            axes.set_xscale("symlog", base=2, linthresh=1, linscale=0.5)
-            last = max(1, int(axes.dataLim.x1))
-            powers = range(0, last.bit_length(), 1 + last.bit_length() // MAX_POWERS)
-            axes.set_xticks([0, *(2**power for power in powers)])
-            axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}" if value < THOUSANDS else f"{value / 1024:g}k")
-            axes.minorticks_off()
-            axes.set_xlim(left=-0.2)
-        elif not chart.names:
+        if not chart.names:
             low, high = axes.get_xlim()
             is_whole = table["x"].mod(1).eq(0).groupby(table["group"]).all().any()
             if chart.kind == "line" and is_whole and 1 < high - low <= MAX_WHOLE:
@@ -268,12 +260,6 @@ class Marks(NamedTuple):
         few = table.groupby("group")["x"].transform("size") <= FEW
         alone = table.groupby(["group", "run"])["x"].transform("size") == 1
         self._draw_dots(table[few | alone], look, MARKED)
-        row: Any
-        for row in table[table["label"] != ""].itertuples():
-            to_left = row.x > table["x"].median()
-            self._write(
-                row, groups, (-DOT if to_left else DOT, DOT / 2), ha="right" if to_left else "left", va="bottom"
-            )
 
     def _draw_dots(self, table: pd.DataFrame, look: Mapping[str, Any], across: float) -> None:
         edge: dict[str, Any] = {"edgecolor": self.theme.ground, "linewidth": 0.4, "zorder": 3}
@@ -303,22 +289,23 @@ class Marks(NamedTuple):
         lettered = table["letter"] != ""
         self._draw_dots(table[~lettered], look, MARKED if self.panel.chart.names else PLAIN)
         self._draw_dots(table[lettered], look, LETTERED)
-        letter: dict[str, Any] = {"ha": "center", "va": "center_baseline", "size": 0.7 * LETTERED, "weight": "bold"}
+        letter: dict[str, Any] = {"size": 0.7 * LETTERED, "weight": "bold", **CENTRED}
         row: Any
         for row in table[lettered].itertuples():
             self.axes.text(row.x, row.y, row.letter, color=self.theme.ground, zorder=4, **letter)
         if self.panel.chart.names:
             self.axes.axhline(0.0, color=self.theme.ink, linewidth=1.0, zorder=1.5)
             return
+        behind = {
+            "facecolor": self.theme.ground,
+            "edgecolor": "none",
+            "alpha": 0.8,
+            "pad": 0.5,
+        }
+        label: dict[str, Any] = {"size": self.sizes.small, "zorder": 5, "bbox": behind, **CENTRED}
         for n, at in place_labels(table, *self.panel.size, self.sizes.small).items():
-            self._write(next(table.iloc[[n]].itertuples()), groups, at, ha="center", va="center_baseline")
+            row = next(table.iloc[[n]].itertuples())
+            at_point: dict[str, Any] = {"xy": (row.x, row.y), "xytext": tuple(at), "textcoords": "offset points"}
+            self.axes.annotate(drawable(row.label), **at_point, color=groups[row.group].colour, **label)
         (left, bottom), (right, top) = _find_limits(table[["x", "y"]].to_numpy())
         self.axes.set(xlim=(left, right), ylim=(bottom, top))
-
-    def _write(self, row: Any, groups: Groups, at: Sequence[float] | np.ndarray, **align: Any) -> None:
-        """Write the label of a row beside its point."""
-        look: dict[str, Any] = {"color": groups[row.group].colour, "size": self.sizes.small, "zorder": 5, **align}
-        at_point: dict[str, Any] = {"xy": (row.x, row.y), "xytext": tuple(at), "textcoords": "offset points"}
-        # Lines are faint behind it.
-        behind = {"facecolor": self.theme.ground, "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
-        self.axes.annotate(drawable(row.label), **at_point, bbox=behind, **look)

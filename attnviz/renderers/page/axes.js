@@ -17,7 +17,6 @@ const DASHES = ["none", "5 3", "1 3"];
 const TURNS = {
   linear: (value) => value,
   log: Math.log10,
-  doubling: (value) => (value < 1 ? value : 1 + Math.log2(value)),
 };
 
 const isKnown = (value) => typeof value === "number" && Math.abs(value) <= MOST;
@@ -76,7 +75,7 @@ export function drawChart(chart, room, looks = looksOf([chart])) {
   const every = Math.ceil((isFlat ? 1 : SLOT) / slot);
   const across = names.length
     ? { place: (x) => (x + 0.6) / (names.length + 0.2), ticks: [...names.entries()].filter(([at]) => at % every === 0) }
-    : axisOf([...known.map(({ x }) => x), ...(at ? [at[0]] : [])], chart.doubling ? "doubling" : scales.x);
+    : axisOf([...known.map(({ x }) => x), ...(at ? [at[0]] : [])], scales.x);
   const foot = height - (isFlat ? 20 : Math.min(height / 2, Math.max(...names.map(widthOf)) + 10));
   const x = (value) => left + across.place(value) * inner;
   const y = (value) => foot - up.place(value) * (foot - HEAD);

@@ -199,7 +199,7 @@ def test_layers_behind_the_last_that_is_chosen_are_not_run() -> None:
 @pytest.mark.parametrize(("more", "form"), [({}, AttentionMaps), ({"less": 2**22}, FactoredMaps), (None, FactoredMaps)])
 def test_a_number_stands_under_its_right_name(more: dict[str, int] | None, form: type, tmp_path: Path) -> None:
     where = {"factored": True} if more is None else {"max_memory": room(1, **more)}
-    found, maps = drawn(tmp_path, layer="-2", head="5", format=("png", "html"), distance=True, **where)
+    found, maps = drawn(tmp_path, layer="-2", head="5", format=("png", "html"), **where)
     assert type(maps) is form
     assert any("no room in --max-memory" in notice for notice in found.notices) == (more is not None)
     assert (maps.layer_numbers, maps.head_numbers) == ((1,), (5,))
@@ -210,7 +210,6 @@ def test_a_number_stands_under_its_right_name(more: dict[str, int] | None, form:
     assert np.array(values["weights"])[0, 0] == pytest.approx(whole.weights[1, 5], rel=2e-5)
     assert [(of.layer, of.head) for of in found.numbers] == [([1], [5])]
     assert [row[:2] for row in table(report(found), "heads").rows] == [(1, 5)]
-    assert [chart.title for block in report(found).blocks for chart in getattr(block, "charts", ())] == ["head 5"]
     assert {tuple(row[2:4]) for row in list(found.rows or ())[1:]} == {(1, 5)}
     said = " ".join(block.text for block in report(found).blocks if isinstance(block, Note))
     assert "holds only layer 1 of 3 and head 5 of 8" in said
