@@ -109,7 +109,6 @@ class Heatmap:
     factors: WeightFactors | None = None  # of all tokens, for those who look closer than the cells
     asked: int | None = None  # the column of the token that all rows are of, if it is among the columns
     note: str = ""  # what the head is known for, such as "next token": below its title where several stand together
-    strength: str = ""  # and how strongly, over many texts: "0.60", or "3.4 ×" an equal share
     footnote: str = ""
 
     def __post_init__(self) -> None:

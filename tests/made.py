@@ -247,10 +247,10 @@ def overview(report: Report) -> HeatmapGrid:
     return found
 
 
-def with_notes(report: Report, notes: Mapping[int, tuple[str, str]]) -> Report:
-    """Some maps of the overview, by their place, have a note and its strength."""
+def with_notes(report: Report, notes: Mapping[int, str]) -> Report:
+    """Some maps of the overview, by their place, have a note."""
     grid = overview(report)
-    noted = {at: replace(grid.maps[at], note=note, strength=strength) for at, (note, strength) in notes.items()}
+    noted = {at: replace(grid.maps[at], note=note) for at, note in notes.items()}
     maps = tuple(noted.get(at, each) for at, each in enumerate(grid.maps))
     return replace(report, blocks=tuple(replace(grid, maps=maps) if each is grid else each for each in report.blocks))
 

@@ -18,7 +18,7 @@ from attnviz.errors import InvalidOption
 from attnviz.measures.patterns import measure_patterns, name_heads
 from attnviz.measures.rows import MAX_DRAWN_WEIGHTS, choose_pool_size
 from attnviz.records import AttentionMaps
-from attnviz.records.head_names import MIN_SHARE, HeadPattern, write_share
+from attnviz.records.head_names import MIN_SHARE, HeadPattern
 from attnviz.report import EdgeNames, Heatmap, HeatmapGrid, Scale, name_map
 from attnviz.shapes import Cells, Shown
 from attnviz.specs import FigureOptions, ScaleKind
@@ -176,7 +176,7 @@ def arrange_overview(
         names = [name_within_layer(maps, place) for place in places]
     named = name_places(maps, places)
     pictures = tuple(
-        replace(picture, title=name, note=known.pattern, strength=write_share(known.share))
+        replace(picture, title=name, note=known.pattern)
         for picture, name, known in zip(pictures, names, named, strict=True)
     )
     absent = dict.fromkeys(known.pattern for known in named if known.pattern and isnan(known.share))

@@ -51,7 +51,7 @@ def draw_patches(maps: AttentionMaps, places: Sequence[Place], spec: FigureOptio
     chosen = _choose_heads(rows[:, at])
     drawn = [HeatmapGrid("patches", title, pictures, 1)]
     for whole in arrange_overview(maps, pictures, places, spec):
-        plain = tuple(replace(each, note="", strength="") for each in whole.maps)
+        plain = tuple(replace(each, note="") for each in whole.maps)
         whole = replace(whole, maps=plain, title=f"{title}: {whole.title}".rstrip(": "), footnote="", shares={})
         drawn = [replace(whole, name="patches")]
         if len(places) > MAX_FILES and not spec.pick:

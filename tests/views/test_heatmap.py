@@ -188,21 +188,21 @@ def test_names_of_the_card_stand_over_maps_with_what_this_text_shows() -> None:
     learned = provenance(revision="sha256:" + "5e" * 32, trained=True)
     card = ("own bracket 0.60", "next token 0.90", "")
 
-    def drawn(*pieces: str, labels: tuple[str, ...] = card) -> tuple[list[tuple[str, str]], str]:
+    def drawn(*pieces: str, labels: tuple[str, ...] = card) -> tuple[list[str], str]:
         n, facts = len(pieces), Facts(known_heads=labels)
         last, following = np.zeros((n, n)), np.eye(n, k=1)
         last[:, -1] = following[-1, -1] = 1
         weights = np.stack([np.eye(n)[::-1], following, np.full((n, n), 1 / n)])[None]
         shown = overview(report(record(weights, tokens(*pieces), made_by=replace(learned, facts=facts))))
-        return [(each.note, each.strength) for each in shown.maps], shown.footnote
+        return [each.note for each in shown.maps], shown.footnote
 
     said = "in grey: what a head looks at over many texts, by the model's card"
-    assert drawn("(", "a", "b", "c", ")") == ([("own bracket", "100 %"), ("next token", "100 %"), ("", "")], said)
+    assert drawn("(", "a", "b", "c", ")") == (["own bracket", "next token", ""], said)
     assert drawn("a", "b", ",") == (
-        [("own bracket", ""), ("next token", "100 %"), ("", "")],
+        ["own bracket", "next token", ""],
         f"{said} (own bracket: this text has nothing of the kind)",
     )
-    assert drawn(*"abcdefghijkl", labels=())[0][1:] == [("next token", "100 %"), ("", "")]
+    assert drawn(*"abcdefghijkl", labels=())[0][1:] == ["next token", ""]
     assert drawn(*"abcdefghijkl", labels=())[1] == "in grey: what a head looks at in this text"
 
 

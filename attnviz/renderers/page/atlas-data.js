@@ -1,5 +1,4 @@
 // The heads of an atlas, and which of them a search finds.
-import { strengthOf } from "./chips.js";
 import { content } from "./dom.js";
 import { state } from "./state.js";
 import { plain } from "./views.js";
@@ -18,21 +17,21 @@ export const WAYS = { kinds: "by what they do", measure: "by a measure", points:
 if (!Object.keys(atlas.letters).length) delete WAYS.kinds;
 const [acrossAtFirst, upAtFirst] = atlas.axes.map((place) => atlas.measures[place].title);
 const [drawnAtFirst] = Object.keys(WAYS);
-Object.assign(plain, { draw: drawnAtFirst, x: acrossAtFirst, y: upAtFirst, heads: atlas.first });
+Object.assign(plain, { draw: drawnAtFirst, x: acrossAtFirst, y: upAtFirst, head: atlas.first, find: "" });
 
 // What is chosen. Measures and heads go by their names: a link may be of another survey, and what is not there is left out.
-// A comma after a head says that it stays, until there is another to stand beside it.
 export function chosen() {
   const known = (name) => (measureCalled(state[name]) < 0 ? plain[name] : state[name]);
-  const heads = state.heads.split(",").filter((name) => headCalled(name) >= 0);
-  const isPinned = heads.length > 0 && state.heads.includes(",");
   const draw = state.draw in WAYS ? state.draw : plain.draw;
-  return { draw, x: known("x"), y: known("y"), heads: heads.length ? heads.slice(0, 2) : [atlas.first], isPinned };
+  return { draw, x: known("x"), y: known("y"), head: headCalled(state.head) < 0 ? atlas.first : state.head };
 }
 
 export const measureCalled = (title) => atlas.measures.findIndex((measure) => measure.title === title);
 export const headCalled = (name) => atlas.heads.findIndex((head) => head.name === name);
 const LEAST = 0.0005; // below which a number is next to nothing
+
+// A share, "64 %", as a number.
+const strengthOf = (said) => Number(/([\d.]+) ?%?$/.exec(said)?.[1] ?? 0);
 
 export function short(value, digits = 3) {
   if (value === null) return "–";

@@ -13,7 +13,7 @@ const N_FIRST = 3; // moments of a kind
 const TELLING = 2; // equal shares, from which on a number is among the first
 export const SHADES = atlas.shades;
 
-export function headCard(place, buttons) {
+export function headCard(place) {
   const head = atlas.heads[place];
   const title = element("h2", { id: `head-${place}` }, `Head ${head.name}`);
   const names = head.names.map(([pattern, strength]) =>
@@ -23,7 +23,7 @@ export function headCard(place, buttons) {
   return element(
     "article",
     { class: "card", "aria-labelledby": `head-${place}` },
-    element("header", { class: "tools" }, title, ...buttons),
+    title,
     names.length
       ? element("ul", { class: "tools names" }, ...names)
       : element("p", { class: "hint" }, unnamed("no single pattern")),

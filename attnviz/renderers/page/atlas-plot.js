@@ -70,10 +70,9 @@ export class HeadPlot {
 
   // Which heads are chosen, and which a search has found: the others turn pale.
   mark(found) {
-    const heads = new Set(chosen().heads);
     for (const point of this.points) {
       const place = Number(point.dataset.place);
-      point.setAttribute("aria-pressed", heads.has(atlas.heads[place].name));
+      point.setAttribute("aria-pressed", chosen().head === atlas.heads[place].name);
       point.classList.toggle("pale", found !== null && !found.has(place));
     }
     for (const number of this.svg.querySelectorAll(".called")) {

@@ -1,27 +1,22 @@
-// The atlas of heads: which are found, all of them as points or as a grid, and one or two of them beside each other.
+// The atlas of heads: which are found, all of them as points or as a grid, and one of them with all that is known of it.
 import { atlas, chosen, findHeads, headCalled, measureCalled, unnamed, WAYS } from "./atlas-data.js";
 import { commandLine, headCard, SHADES } from "./atlas-head.js";
 import { axesOf, colourOfPattern, HeadPlot, scaleOfGrid } from "./atlas-plot.js";
-import { chipsOfHeads, nothingFound } from "./chips.js";
 import { legend } from "./colour.js";
-import { byId, chooser, element, onDark } from "./dom.js";
+import { byId, chooser, element, onDark, write } from "./dom.js";
 import { tell } from "./readout.js";
 import { change, state } from "./state.js";
 import { makers } from "./views.js";
 
 const HINT = "Choose a head; arrows go from one to the next.";
+const MOST_FOUND = 24; // heads listed by a search
 
-function chooseHead(place) {
-  const { heads, isPinned } = chosen();
-  const { name } = atlas.heads[place];
-  if (!heads.includes(name)) change({ heads: isPinned ? `${heads[0]},${name}` : name });
-}
+const chooseHead = (place) => change({ head: atlas.heads[place].name });
 
-// What is found, the best of it opened, unless two heads are held side by side.
+// What is found, the best of it opened.
 function look(find) {
   const [best] = findHeads(find);
-  const isOpened = best && !chosen().isPinned;
-  change({ find, ...(isOpened ? { heads: atlas.heads[best[0]].name } : {}) });
+  change({ find, ...(best ? { head: atlas.heads[best[0]].name } : {}) });
 }
 
 makers.atlas = (panel) => {
@@ -49,8 +44,6 @@ class AtlasPage {
     this.said = element("p", { class: "hint" });
     this.key = element("div");
     this.plot = new HeadPlot(chooseHead);
-    this.cards = element("div", { class: "cards" });
-    byId("beside").append(this.cards);
     const questions = atlas.commands.filter(([, command]) => !command.includes("{query}"));
     const asking = questions.map(([title, command]) => commandLine(title, command));
     this.panel = panel;
@@ -66,7 +59,7 @@ class AtlasPage {
       this.choosers[place].lastChild.value = value;
     }
     this.key.replaceChildren(...(draw === "measure" ? [legend(scaleOfGrid())] : []), legend(SHADES));
-    this.showCards(); // two heads leave less room for all of them
+    this.showCard();
     this.plot.draw(this.panel.clientWidth);
     const { close } = this.plot.svg.dataset;
     const unlabelled = close > 0 ? [`Too close to others for a number: ${close}.`] : [];
@@ -83,34 +76,22 @@ class AtlasPage {
     for (const chip of this.patterns.querySelectorAll(".chip")) {
       chip.setAttribute("aria-pressed", chip.dataset.pattern === asked);
     }
-    const chips = found.map(([place, why]) => {
+    const chips = found.slice(0, MOST_FOUND).map(([place, why]) => {
       const { name } = atlas.heads[place];
-      return { name, why, isChosen: chosen().heads.includes(name), choose: () => chooseHead(place) };
+      const onclick = () => chooseHead(place);
+      const attributes = { type: "button", class: "button chip", "aria-pressed": chosen().head === name, onclick };
+      return element("button", attributes, element("b", {}, name), why ? ` ${why}` : "");
     });
-    const none = asked.trim() && !found.length ? [nothingFound(asked, "a head as 18.6, a pattern, or a word")] : [];
-    byId("found").replaceChildren(...chipsOfHeads(chips), ...none);
+    const none = asked.trim() && !found.length ? write("ui.nothing_found", { asked }) : "";
+    byId("found").replaceChildren(...chips, none);
     this.plot.mark(found.length ? new Set(found.map(([place]) => place)) : null);
   }
 
-  showCards() {
-    const { heads, isPinned } = chosen();
-    const now = [...heads, isPinned, onDark.matches].join(); // shades are others on paper, as that of a print is
+  showCard() {
+    const now = `${chosen().head} ${onDark.matches}`; // shades are others on paper, as that of a print is
     if (this.shown === now) return;
     this.shown = now;
-    const cards = heads.map((name) => headCard(headCalled(name), this.buttons(name)));
-    const second = element("p", { class: "hint card" }, "Choose another head to stand here.");
-    this.cards.replaceChildren(...cards, ...(isPinned && heads.length < 2 ? [second] : []));
-  }
-
-  buttons(name) {
-    const { heads, isPinned } = chosen();
-    const text = heads.length > 1 ? "Close" : isPinned ? "Alone" : "Side by side …";
-    const press = () => {
-      const others = heads.filter((each) => each !== name).join();
-      change({ heads: others || (isPinned ? name : `${name},`) });
-      this.cards.querySelector("button")?.focus();
-    };
-    return [element("button", { type: "button", onclick: press, "aria-label": `${text}: head ${name}` }, text)];
+    byId("beside").replaceChildren(headCard(headCalled(chosen().head)));
   }
 }
 

@@ -115,7 +115,6 @@ def _describe_picture(picture: Heatmap | HeatmapGrid, places: Mapping[tuple[str,
         "titles": ["{}.{}".format(*_find_head(each)) if is_layered else each.title for each in maps],
         "looks": {name: [round(each, 4) for each in of_heads] for name, of_heads in shares},
         "names": [each.note for each in maps] if any(each.note for each in maps) else None,
-        "strengths": [each.strength for each in maps] if any(each.strength for each in maps) else None,
     }
 
 

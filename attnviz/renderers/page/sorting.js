@@ -1,15 +1,7 @@
-// What heads look at in this text, and in which order an overview has its maps: by that, or by a measure.
+// In which order an overview has its maps: by what heads look at in this text, or by a measure.
 import { lineOfHead, maps } from "./content.js";
 import { content } from "./dom.js";
 import { state } from "./state.js";
-
-const FOUND_FROM = 0.3; // share from which a head is found by what it looks at, as it is named
-
-// What the maps of a picture look at: of each its place, the name and the share.
-export const looksIn = ({ looks }) =>
-  Object.entries(looks).flatMap(([name, shares]) =>
-    shares.map((share, at) => ({ at, name, share })).filter((each) => each.share >= FOUND_FROM),
-  );
 
 // What maps may be sorted by, each with its name and its number for each of them.
 export function ordersOf(picture) {

@@ -15,6 +15,5 @@ export const plain = {
   scale: "", // its kind; nothing: the report's
   sort: "", // by what an overview is: a column of the table of heads, or what heads look at; nothing: by place
   digits: "three", // of numbers; or "all": as they are stored
-  find: "", // by what heads were looked for
   side: "from", // of the chosen word: what it attends to, or with "to" what attends to it
 };

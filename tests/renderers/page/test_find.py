@@ -1,7 +1,5 @@
 """Heads in the order of what one looks for, and a box that finds a head or a word."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import pytest
 
@@ -21,9 +19,9 @@ def marked() -> AttentionMaps:
     return record(maps.weights, tokens(*WORDS, special=("[CLS]", "[SEP]")))
 
 
-def known(of: Report, notes: Mapping[int, tuple[str, str]] | None = None) -> Report:
-    """The last head is known for the next token, the one before it for the end."""
-    return with_notes(of, notes or {4: ("sentence end", ""), 5: ("next token", "")})
+def known(of: Report) -> Report:
+    """The last head is known for an own bracket, the one before it for the end."""
+    return with_notes(of, {4: "sentence end", 5: "own bracket"})
 
 
 def looking(*shares: float) -> AttentionMaps:
@@ -37,12 +35,6 @@ def to_previous(maps: AttentionMaps) -> np.ndarray:
     """What each head of the first layer gives to the token before."""
     (shares,) = (shares[0] for name, shares, _ in measure_patterns(maps) if name == "previous token")
     return np.asarray(shares)
-
-
-def chips_in(page: Opened) -> list[str]:
-    """What stands between the choosers and the view."""
-    page.page.wait_for_selector("#found > *")
-    return list(page.page.locator("#found > *").all_inner_texts())
 
 
 def find(page: Opened, text: str) -> None:
@@ -75,7 +67,7 @@ def test_what_a_text_does_not_have_is_nothing_to_sort_by(shown: Open) -> None:
     assert page.page.locator(".caption").all_inner_texts() == ["head 0", "head 1", "head 2"]
 
 
-@pytest.mark.parametrize("text", ["1.2", "1 2", "layer 1, head 2", "Next", "next token", "1.2 next token"])
+@pytest.mark.parametrize("text", ["1.2", "Own", "own bracket", "1.2 own bracket"])
 def test_a_head_is_found_by_its_place_and_by_its_name(shown: Open, text: str) -> None:
     page = shown(known(report(marked())), "view=overview")
     find(page, text)
@@ -83,32 +75,12 @@ def test_a_head_is_found_by_its_place_and_by_its_name(shown: Open, text: str) ->
     assert page.page.get_by_role("combobox", name="Map").input_value() == "5"
 
 
-def test_heads_are_found_by_what_they_look_at_in_this_text_the_best_first(shown: Open) -> None:
-    """Not those that hardly look there; nobody has to have named them before."""
-    maps = looking(0.3, 0.0, 0.9, 0.5)
-    page = shown(report(maps), "view=overview")
+def test_what_heads_look_at_is_an_order_of_all_of_them(shown: Open) -> None:
+    """Nobody has to have named them before."""
+    page = shown(report(looking(0.3, 0.0, 0.9, 0.5)), "layer=0&head=1")
     find(page, "Previous")
-    shares = to_previous(maps)
-    ranked = [f"0.{head} previous token {shares[head]:.2f}" for head in (2, 3, 0)]
-    assert chips_in(page) == ["in this text, by share", *ranked]
-    assert page.page.get_by_role("combobox", name="Map").input_value() == "2"
-    page.page.locator("#found .chip").nth(1).click()
-    page.ready()
-    assert chips_in(page)[1:] == ranked
-    assert page.page.locator("#found [aria-pressed=true]").all_inner_texts() == ranked[1:2]
-    assert page.page.get_by_role("combobox", name="Map").input_value() == "3"
-    page.page.wait_for_url("**find=Previous**")
-    page.go(page.page.url.partition("#")[2])
-    assert chips_in(page)[1:] == ranked
-
-
-def test_heads_that_their_card_names_are_found_the_strongest_first(shown: Open) -> None:
-    notes = {0: ("own bracket", "3.4 ×"), 1: ("own bracket", "0.50"), 2: ("own bracket", "0.60")}
-    page = shown(known(report(marked()), notes), "view=overview")
-    find(page, "own bracket")
-    wanted = ["by the model's card, over many texts", "0.2 0.60", "0.1 0.50", "0.0 3.4 ×"]
-    assert chips_in(page) == wanted
-    assert page.page.get_by_role("combobox", name="Map").input_value() == "2"
+    assert page.page.inner_text("#view h2") == "by previous token, the largest first"
+    assert page.page.locator(".caption strong").all_inner_texts() == [f"head {head}" for head in (2, 3, 0, 1)]
 
 
 def test_a_word_is_found_in_all_heads_and_stays_chosen_in_one(shown: Open) -> None:
@@ -117,22 +89,18 @@ def test_a_word_is_found_in_all_heads_and_stays_chosen_in_one(shown: Open) -> No
     find(page, "film")
     assert page.page.get_attribute("#view", "data-ready") == "screen"
     assert "film" in page.readout
-    assert page.page.get_by_label("Find").input_value() == "2 film"
     page.page.get_by_role("button", name="layer 1, head 1").click()
     page.page.mouse.move(0, 0)
     page.ready()
     assert f"query 2 film attends to key {maps.weights[1, 1, 2].argmax()} " in page.readout
     find(page, "4 The")
     assert f"query 4 The attends to key {maps.weights[1, 1, 4].argmax()} " in page.readout
-    find(page, "")
-    assert "Point at a cell" in page.readout
 
 
 def test_what_is_not_there_is_said(shown: Open) -> None:
     page = shown(report(marked()), "view=overview")
     find(page, "xyz")
-    said = "Nothing is found for “xyz”: a head as 0.3, what heads look at, or a word."
-    assert page.page.inner_text("#found") == said
+    assert page.page.inner_text("#found") == "Nothing is found for “xyz”."
     page.page.get_by_role("tab", name="Table").click()
     page.ready()
     assert page.page.inner_text("#found") == ""

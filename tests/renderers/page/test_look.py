@@ -50,7 +50,7 @@ def test_a_print_of_a_dark_page_is_on_paper(shown: Open) -> None:
 def named(n_layers: int, columns: int | None = None) -> Report:
     """Three heads a layer, the last of which is known to look at the next token."""
     source = report(random_maps(n_layers=n_layers, n_heads=3), FigureOptions(columns=columns))
-    return with_notes(source, {3 * layer + 2: ("next token", "") for layer in range(n_layers)})
+    return with_notes(source, {3 * layer + 2: "next token" for layer in range(n_layers)})
 
 
 @pytest.mark.parametrize(("columns", "first"), [(None, "0.1"), (2, "layer 0, head 1"), (6, "layer 0, head 1")])
