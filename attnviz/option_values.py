@@ -35,6 +35,8 @@ class InvalidValue(Exception):
         """Return a further hint, "" for none. It searches names, so it is written only when the message is."""
         if self.wanted == TYPE_NAMES[int] and DIGITS.fullmatch(str(self.found)):
             return f"; no number here has more than {MAX_DIGITS} digits"
+        if self.wanted == TYPE_NAMES[str] and isinstance(self.found, bool | float):
+            return f'; quotes make it one: "{shorten(self.found)}"'
         near = find_nearest(self.found, self.choices) if isinstance(self.found, str) else ""
         return f". Did you mean {near!r}?" if near else ""
 

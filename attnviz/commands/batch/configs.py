@@ -24,52 +24,54 @@ from typing import Any
 from attnviz.commands.batch import naming, reading
 from attnviz.commands.batch.jobs import JOBS, BatchPlan, Job
 from attnviz.commands.batch.paths import from_folder
-from attnviz.commands.batch.schema import read_list, read_members, read_setting, read_settings, read_value, settings
+from attnviz.commands.batch.schema import NAME, OUT, read_list, read_members, read_setting, read_settings, settings
 from attnviz.commands.batch.source_file import SourceFile, Steps
 from attnviz.errors import InvalidConfig
 from attnviz.option_values import InvalidValue, shorten
 from attnviz.options import build
 
 MAX_JOBS = 10_000
-NO_FOLDER = "write a folder, not nothing"
 
 Settings = dict[str, Any]
 
 
 def load_all(paths: Sequence[str | Path], out: str | None = None) -> BatchPlan:
-    """What several configs ask for together. `out` is what the command line says, over what they say.
+    """Read what several configs ask for together. `out` is what the command line says, over what they say.
 
     Raises InvalidConfig with all problems of all of them.
     """
-    sources = [reading.read(Path(path)) for path in paths]
-    _check_files(sources)
-    batch = _Batch()
-    for source in sources:
+    batch, sources = _Batch(out), dict[str, SourceFile]()
+    for path in map(Path, paths):
+        source = reading.read(path)
+        if path.name in sources:  # a manifest tells configs by their names
+            problem = f"{source.file}: is called as {sources[path.name].file} is; rename one, or give it once"
+            raise InvalidConfig([problem])
+        sources[path.name] = source
         if source.data is not None or not source.problems:
             batch.read(source)
-    out = _find_out(sources) if out is None else out
-    problems = [each for source in sources for each in sorted(source.problems.values(), key=lambda each: each.place)]
+    problems = [each for source in sources.values() for each in source.list_problems()]
     if problems:
         raise InvalidConfig(problems)
-    return BatchPlan(tuple(batch.jobs), out, {Path(source.file).name: source.sha256 for source in sources})
+    return BatchPlan(tuple(batch.jobs), batch.out, {name: source.sha256 for name, source in sources.items()})
 
 
 class _Batch:
     """The configs of a batch on their way to becoming jobs. Goes on after a problem, so that all are found."""
 
-    def __init__(self) -> None:
+    def __init__(self, out: str | None) -> None:
         self.jobs: list[Job] = []
         self.where: dict[str, str] = {}  # of the first job of a name, in small letters
         self.n_jobs = 0  # asked for
+        self.out, self.out_is_of = out, ""  # the folder, and the first config that names it
 
     def read(self, source: SourceFile) -> None:
+        """Make the jobs of one config."""
         self.source = source
-        self.defaults_of: dict[str, Settings] = {}  # by command, once checked
         self.numbers: Counter[str] = Counter()
         data = read_members(source, source.data, ("out", "defaults", "jobs"), ())
-        every = list(dict.fromkeys(setting for command in JOBS for setting in settings(command)))
+        every = dict.fromkeys(setting for command in JOBS for setting in settings(command))
         self.defaults = read_members(source, data.get("defaults"), every, ("defaults",))
-        read_value(source, data.get("out"), str | None, ("out",), lambda out: "" if out else NO_FOLDER)
+        self.read_out(read_setting(source, data.get("out"), OUT, ("out",)))
         if "jobs" not in data:
             source.report((), "jobs is missing")
         entries = read_list(source, data["jobs"], ("jobs",)) if "jobs" in data else []
@@ -78,6 +80,16 @@ class _Batch:
         for setting in self.defaults if commands else ():
             if setting not in used:
                 source.report_name(("defaults", setting), "no job here has this setting; leave it out")
+
+    def read_out(self, out: str | None) -> None:
+        """Keep the folder that the first config names. Another one may only name the same."""
+        if out == "":
+            self.source.report(("out",), "write a folder, not nothing")
+        elif self.out is None:
+            self.out, self.out_is_of = out, self.source.file
+        elif self.out_is_of and out not in (None, self.out):
+            first = f"{shorten(self.out)} in {self.out_is_of}"
+            self.source.report(("out",), f"is {first}; write the same in both, or say --out")
 
     def read_entry(self, entry: Any, steps: Steps) -> str:
         """Make the jobs of one entry. Gives its command, "" where none can be told."""
@@ -89,31 +101,24 @@ class _Batch:
             if read_members(self.source, entry, ("name", *JOBS, "matrix"), steps) == entry:
                 self.source.report(steps, f"no command here; write one of {', '.join(JOBS)}")
             return ""
-        self.numbers[command] += 1
-        if command not in self.defaults_of:
-            written = {name: value for name, value in self.defaults.items() if name in settings(command)}
-            self.defaults_of[command] = read_settings(self.source, written, command, ("defaults",))
-        n_problems = len(self.source.problems)
         for key in entry.keys() - {"name", command, "matrix"}:
             if key in JOBS:
                 self.source.report_name((*steps, key), "a job has one command; make this one a job of its own")
             elif key in settings(command):
                 self.source.report_name((*steps, key), f"belongs under {command}; indent it")
         read_members(self.source, entry, ("name", command, "matrix"), steps)
-        name = read_value(self.source, entry.get("name"), str | None, (*steps, "name"), naming.name_error)
+        self.numbers[command] += 1
+        name = read_setting(self.source, entry.get("name"), NAME, (*steps, "name"))
         own = read_settings(self.source, entry[command], command, (*steps, command))
         matrix = self.read_matrix(entry.get("matrix"), command, (*steps, "matrix"))
-        if len(self.source.problems) == n_problems:
-            self.check_together(command, own, matrix, steps)
-        if len(self.source.problems) > n_problems:
-            return command
-        before = self.n_jobs
+        self.check_together(command, own, matrix, steps)
         self.n_jobs += prod(map(len, matrix.values()))
-        if before <= MAX_JOBS < self.n_jobs:  # told once, by the job that is too much
+        if self.n_jobs > MAX_JOBS:
             self.source.report(steps, f"makes {self.n_jobs:,} jobs in all; a batch has at most {MAX_JOBS:,}")
-        if self.n_jobs <= MAX_JOBS:
-            name = f"{command}-{self.numbers[command]}" if name is None else name
-            self.make(name, command, {**self.defaults_of[command], **own}, matrix, steps)
+        else:
+            written = {setting: value for setting, value in self.defaults.items() if setting in settings(command)}
+            found = read_settings(self.source, written, command, ("defaults",)) | own
+            self.make(f"{command}-{self.numbers[command]}" if name is None else name, command, found, matrix, steps)
         return command
 
     def read_matrix(self, data: Any, command: str, steps: Steps) -> dict[str, list[Any]]:
@@ -156,26 +161,3 @@ class _Batch:
             if not self.source.problems:
                 found, written = from_folder(Path(self.source.file).parent, {**settings, **chosen})
                 self.jobs.append(Job(called, command, build(JOBS[command], **found), written))
-
-
-def _find_out(sources: Sequence[SourceFile]) -> str | None:
-    """The folder that the configs agree on, None where none names one."""
-    data = [(source, source.data) for source in sources if isinstance(source.data, dict)]
-    given = [(source, str(each["out"])) for source, each in data if each.get("out") is not None]
-    for source, out in given:
-        if out != given[0][1]:
-            first = f"{shorten(given[0][1])} in {given[0][0].file}"
-            source.report(("out",), f"is {first}; write the same in both, or say --out")
-    return given[0][1] if given else None
-
-
-def _check_files(sources: Sequence[SourceFile]) -> None:
-    """A manifest tells configs by their names."""
-    others: dict[str, SourceFile] = {}
-    for source in sources:
-        other = others.setdefault(Path(source.file).name, source)
-        if other is not source:
-            same = Path(other.file).absolute() == Path(source.file).absolute()
-            said = "is given twice" if same else f"is called as {other.file} is; rename one of them"
-            source.report_at((), (), said)
-            source.data = None  # else all of its names would be there twice, too

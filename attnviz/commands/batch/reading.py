@@ -32,8 +32,8 @@ SCALARS: dict[str, tuple[str, Callable[[str], Any]]] = {  # how each kind is wri
         rf"(?![-+]?[0-9]+\Z)[-+]?{NUMBER}|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
         lambda text: float(text if text[-1] in ".0123456789" else text.replace(".", "")),
     ),
+    "str": (r"(?s:.*)", str),
 }
-FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
 
 def read(path: Path) -> SourceFile:
@@ -49,22 +49,22 @@ def read(path: Path) -> SourceFile:
     text = content.decode("utf-8-sig", "surrogateescape")
     if len(content) > MAX_BYTES:
         source.report_at((), (), "is larger than 1 MiB; split it into several configs")
-    elif bad := FORBIDDEN.search(text):
-        lines = re.split(r"\r\n|\r|\n", text[: bad.start()])
-        said = f"holds the character {bad[0]!r}; write it as an escape in double quotes"
-        said = "is not UTF-8; save it in that encoding" if LONE_SURROGATE.match(bad[0]) else said
+        return source
+    try:
+        node = yaml.compose(text, Loader=_Loader)
+        if node is None:
+            source.report_at((), (), "is empty; a config has jobs")
+        else:
+            source.data = _Reading(source).value(node, ())
+    except yaml.reader.ReaderError as error:
+        lines = re.split(r"\r\n|\r|\n", text[: error.position])
+        said = f"holds the character {chr(error.character)!r}; write it as an escape in double quotes"
+        said = "is not UTF-8; save it in that encoding" if LONE_SURROGATE.match(chr(error.character)) else said
         source.report_at((len(lines), len(lines[-1]) + 1), (), said)
-    else:
-        try:
-            node = yaml.compose(text, Loader=_Loader)
-            if node is None:
-                source.report_at((), (), "is empty; a config has jobs")
-            else:
-                source.data = _Reading(source).value(node, ())
-        except yaml.MarkedYAMLError as error:
-            said = ", ".join(filter(None, (error.context, error.problem)))
-            said = "a tab cannot indent; use spaces" if "'\\t'" in said else said
-            source.report_at(_place(error.problem_mark), (), f"is not read as YAML: {said}")
+    except yaml.MarkedYAMLError as error:
+        said = ", ".join(filter(None, (error.context, error.problem)))
+        said = "a tab cannot indent; use spaces" if "'\\t'" in said else said
+        source.report_at(_place(error.problem_mark), (), f"is not read as YAML: {said}")
     return source
 
 
@@ -133,31 +133,22 @@ class _Reading:
     def name(self, key: Any, steps: Steps) -> Any:
         """A member's name, a text. None where it cannot be one, and then that is told."""
         if not isinstance(key, yaml.ScalarNode):
-            said = "a list or a mapping cannot be a name"
-        elif key.value == "<<" and not key.style:
-            said = "merge keys (<<) are not followed; write the settings out"
-        else:
-            name = self.scalar(key, steps)
-            if isinstance(name, str):
-                return name
-            said = f"{shorten(name)} cannot be a name; quotes make it one"
-        return self.refuse(key, steps, said)
+            return self.refuse(key, steps, "a list or a mapping cannot be a name")
+        name = self.scalar(key, steps)
+        if isinstance(name, str):
+            return name
+        return self.refuse(key, steps, f"{shorten(name)} cannot be a name; quotes make it one")
 
     def scalar(self, node: Any, steps: Steps) -> Any:
-        kind, text = node.tag.removeprefix(CORE), node.value
-        if kind in SCALARS:
-            pattern, convert = SCALARS[kind]
-            return convert(text) if re.fullmatch(pattern, text) else self.refuse(node, steps)
-        if kind != "str":
+        kind = node.tag.removeprefix(CORE)
+        if kind not in SCALARS or not re.fullmatch(SCALARS[kind][0], node.value):
             return self.refuse(node, steps)
-        if "\0" in text:
+        if "\0" in node.value:
             return self.refuse(node, steps, "holds a NUL character, which no setting can")
-        if LONE_SURROGATE.search(text):  # JSON writes 😀 as two of them
-            try:
-                return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
-            except UnicodeDecodeError:
-                return self.refuse(node, steps, "holds half a character (\\ud800 to \\udfff alone)")
-        return text
+        try:  # JSON writes 😀 as two surrogates
+            return SCALARS[kind][1](node.value.encode("utf-16-le", "surrogatepass").decode("utf-16-le"))
+        except UnicodeDecodeError:
+            return self.refuse(node, steps, "holds half a character (\\ud800 to \\udfff alone)")
 
     def refuse(self, node: Any, steps: Steps, said: str = "") -> Any:
         """Tell why a node is not taken, and give None in its place. Without a reason it is its tag."""

@@ -4,7 +4,7 @@ A value is checked by `attnviz.option_values.check`, as on a command line. What 
 file that says it.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING
 from functools import cache, partial
 from types import NoneType
@@ -13,19 +13,22 @@ from typing import Any, Literal, get_args, get_origin
 from attnviz.commands.batch import naming
 from attnviz.commands.batch.jobs import JOBS, NOT_IN_CONFIGS
 from attnviz.commands.batch.source_file import SourceFile, Steps
-from attnviz.option_values import TYPE_NAMES, InvalidValue, check, check_option, find_nearest, shorten
-from attnviz.options import FlatOption, list_options
+from attnviz.option_values import InvalidValue, check_option, find_nearest, shorten
+from attnviz.options import OUTPUT, FlatOption, Option, list_options
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # A whole number is a text, too: `query: 3`.
-JSON_TYPES = {bool: ["boolean"], int: ["integer"], float: ["number"], str: ["string", "integer"]}
-Part = dict[str, Any]  # of a JSON Schema
+JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: ["string", "integer"]}
 JSON_LIMITS = {"at least": "minimum", "above": "exclusiveMinimum", "at most": "maximum", "below": "exclusiveMaximum"}
+# What a config says beside the settings of commands.
+OUT = FlatOption("out", "", str | None, Option("Folder to write to.", OUTPUT), "figures")
+NAME = FlatOption("name", "", str | None, Option("Name of the job and of its folder.", OUTPUT), None)
+Part = dict[str, Any]  # of a JSON Schema
 
 
 @cache
 def settings(command: str) -> Mapping[str, FlatOption]:
-    """The options of a command that a config may set, by their names."""
+    """Return the options of a command that a config may set, by their names."""
     return {each.name: each for each in list_options(JOBS[command]) if each.name not in NOT_IN_CONFIGS}
 
 
@@ -49,41 +52,17 @@ def read_settings(source: SourceFile, data: Any, command: str, steps: Steps) -> 
 
 
 def read_setting(source: SourceFile, value: Any, option: FlatOption, steps: Steps) -> Any:
-    """Return a value as its option has it."""
-    return read_value(source, value, option.type, steps, partial(_find_fault, option))
-
-
-def read_value(
-    source: SourceFile, value: Any, kind: Any, steps: Steps, find_fault: Callable[[Any], str] | None = None
-) -> Any:
-    """Return a value as a type: a list item by item, and one value as a list of one. What cannot be is told.
-
-    `find_fault` says what is wrong with it besides, "" for nothing.
-    """
-    if get_origin(kind) is tuple and isinstance(value, list | tuple) and value:
-        several = enumerate(value)
-        return tuple(read_value(source, one, get_args(kind)[0], (*steps, place), find_fault) for place, one in several)
+    """Return a value as its option has it, a list item by item. What cannot be is told, and None there."""
+    if get_origin(option.type) is tuple and isinstance(value, list | tuple) and value:
+        item = option._replace(type=get_args(option.type)[0])
+        return tuple(read_setting(source, one, item, (*steps, place)) for place, one in enumerate(value))
     try:
-        found = check(kind, value)
+        if option.name == "text_file" and value == "-":
+            raise InvalidValue("the name of a file (a batch has no standard input)", value)
+        return check_option(option, value)
     except InvalidValue as error:
-        is_plain = error.wanted == TYPE_NAMES[str] and isinstance(error.found, bool | float)
-        quoted = f'{error}; quotes make it one: "{shorten(error.found)}"'
-        source.report(steps, quoted if is_plain else error.__str__)  # which searches for what may have been meant
+        source.report(steps, error.__str__)  # which searches for what may have been meant
         return None
-    if find_fault and found is not None and (fault := find_fault(found)):
-        source.report(steps, fault)
-    return found
-
-
-def _find_fault(option: FlatOption, found: Any) -> str:
-    """Say what an option does not take of its type, "" for nothing. Of several values `found` is one."""
-    if option.name == "text_file" and found in ("-", ("-",)):
-        return "a batch has no standard input; name a file"
-    try:
-        check_option(option, found)
-    except InvalidValue as error:
-        return str(error)
-    return ""
 
 
 def read_list(source: SourceFile, value: Any, steps: Steps) -> list[Any]:
@@ -104,62 +83,48 @@ def _describe_unknown(name: str, known: tuple[str, ...]) -> str:
 
 def json_schema() -> Part:
     """Return a whole config as a JSON Schema of draft 2020-12."""
-    parts: dict[str, Part] = {}
-    by_name: dict[str, list[FlatOption]] = {}
+    jobs: dict[str, Part] = {}
+    defaults: dict[str, list[Part]] = {}
     for command in JOBS:
-        options, title = settings(command), command.title()
-        for name, option in options.items():
-            by_name.setdefault(name, []).append(option)
-        parts[f"{title}Settings"] = _close({name: _describe([each], each.default) for name, each in options.items()})
-        several = {name: _list_of(_any_of(_list_kinds(each.type))) for name, each in options.items()}
-        parts[f"{title}Matrix"] = _close(several)
-        called = {"anyOf": [{"pattern": f"^{naming.NAME}$", "type": "string"}, {"type": "integer"}, {"type": "null"}]}
-        own, matrix = (_refer(f"{title}{kind}") for kind in ("Settings", "Matrix"))
-        parts[f"{title}Job"] = _close({"name": called, command: own, "matrix": matrix}, command)
-    parts["Defaults"] = _close({name: _describe(options, MISSING) for name, options in by_name.items()})
-    folder = [{"minLength": 1, "type": "string"}, {"type": "integer"}, {"type": "null"}]
-    jobs = _list_of(_any_of([{"$ref": f"#/$defs/{command.title()}Job"} for command in JOBS]))
-    out = {"anyOf": folder, "default": "figures", "description": "Folder to write to."}
-    whole = _close({"out": out, "defaults": _refer("Defaults"), "jobs": jobs}, "jobs")
-    return {"$schema": DIALECT, "description": "What `attnviz batch` makes.", "$defs": parts, **whole}
+        own = {name: _describe(option) for name, option in settings(command).items()}
+        matrix = {name: _list_of(part) for name, part in own.items()}
+        name = _describe(NAME) | {"pattern": f"^{naming.NAME}$"}
+        jobs[command] = _close({"name": name, command: _close(own, "null"), "matrix": _close(matrix, "null")})
+        jobs[command]["required"] = [command]
+        for setting in own:
+            reference = {"$ref": f"#/$defs/{command}/properties/{command}/properties/{setting}"}
+            defaults.setdefault(setting, []).append(reference)
+    any_job = _list_of({"anyOf": [{"$ref": f"#/$defs/{command}"} for command in JOBS]})
+    any_default = _close({setting: {"anyOf": parts} for setting, parts in defaults.items()}, "null")
+    whole = _close({"out": _describe(OUT) | {"minLength": 1}, "defaults": any_default, "jobs": any_job})
+    about = {"$schema": DIALECT, "description": "What `attnviz batch` makes.", "required": ["jobs"]}
+    return {**about, **whole, "$defs": jobs}
 
 
-def _close(properties: dict[str, Part], *required: str) -> Part:
-    found: Part = {"additionalProperties": False, "properties": properties, "type": "object"}
-    return found | ({"required": list(required)} if required else {})
-
-
-def _refer(name: str) -> Part:
-    return _any_of([{"$ref": f"#/$defs/{name}"}, {"type": "null"}])
-
-
-def _any_of(kinds: list[Part]) -> Part:
-    return kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+def _close(properties: dict[str, Part], *others: str) -> Part:
+    """Describe an object of these members and no others, or a value of the `others` types."""
+    return {"type": ["object", *others], "properties": properties, "additionalProperties": False}
 
 
 def _list_of(item: Part) -> Part:
-    return {"items": item, "minItems": 1, "type": "array"}
+    return {"type": "array", "items": item, "minItems": 1}
 
 
-def _list_kinds(kind: Any) -> list[Part]:
-    """List what JSON may have in the place of an option's type."""
+def _describe(option: FlatOption) -> Part:
+    """Describe the value of a setting. Where it has no default the schema names none."""
+    found = _describe_type(option.type) | {JSON_LIMITS[how]: limit for how, limit in option.option.limits}
+    found["description"] = option.option.write_config_help()
+    if option.default not in (MISSING, ()):
+        found["default"] = list(option.default) if isinstance(option.default, tuple) else option.default
+    return found
+
+
+def _describe_type(kind: Any) -> Part:
     if get_origin(kind) is Literal:
-        return [{"enum": list(get_args(kind)), "type": "string"}]
+        return {"enum": list(get_args(kind))}
     if get_origin(kind) is tuple:
-        item = _list_kinds(get_args(kind)[0])
-        return [*item, _list_of(_any_of(item))]
+        item = _describe_type(get_args(kind)[0])
+        return {"anyOf": [item, _list_of(item)]}
     if NoneType in get_args(kind):
-        return [*_list_kinds(get_args(kind)[0]), {"type": "null"}]
-    return [{"type": name} for name in JSON_TYPES[kind]]
-
-
-def _describe(options: list[FlatOption], default: Any) -> Part:
-    """Describe a setting that several commands may have. Where it has no default the schema names none."""
-    kinds = [kind for each in options for kind in _list_kinds(each.type)]
-    found = _any_of([kind for place, kind in enumerate(kinds) if kind not in kinds[:place]])
-    helps, limits = {each.option.write_config_help() for each in options}, {each.option.limits for each in options}
-    if len(limits) == 1:
-        found |= {JSON_LIMITS[how]: limit for how, limit in limits.pop()}
-    if default not in (MISSING, ()):
-        found["default"] = list(default) if isinstance(default, tuple) else default
-    return found | ({"description": helps.pop()} if len(helps) == 1 else {})
+        return {"anyOf": [_describe_type(get_args(kind)[0]), {"type": "null"}]}
+    return {"type": JSON_TYPES[kind]}

@@ -55,6 +55,10 @@ class SourceFile:
         """Keep a problem, unless there is one of the same value: the second would only follow from the first."""
         self.problems.setdefault((steps, place), Problem(self.file, place, steps, text))
 
+    def list_problems(self) -> list[Problem]:
+        """List the problems in the order of their places."""
+        return sorted(self.problems.values(), key=lambda each: each.place)
+
 
 def format_path(steps: Sequence[str | int]) -> str:
     """jobs[2].heatmap.heads"""

@@ -25,8 +25,8 @@ def fits(value: Any, part: dict[str, Any]) -> bool:
     return bool(Draft202012Validator({**part, "$defs": WHOLE["$defs"]}).is_valid(value))
 
 
-def settings(command: str, kind: str = "Settings") -> dict[str, Any]:
-    properties: dict[str, Any] = WHOLE["$defs"][f"{command.title()}{kind}"]["properties"]
+def settings(command: str, part: str = "") -> dict[str, Any]:
+    properties: dict[str, Any] = WHOLE["$defs"][command]["properties"][part or command]["properties"]
     return properties
 
 
@@ -37,8 +37,8 @@ def test_flags_and_configs_have_the_same_settings(command: str) -> None:
     flags = make_function(next(each for each in COMMANDS if each.name == command)).__annotations__
     assert list(flags) == of_spec
     assert list(settings(command)) == [name for name in of_spec if name not in NOT_IN_CONFIGS]
-    assert list(settings(command, "Matrix")) == list(settings(command))
-    of_all = WHOLE["$defs"]["Defaults"]["properties"]
+    assert list(settings(command, "matrix")) == list(settings(command))
+    of_all = WHOLE["properties"]["defaults"]["properties"]
     assert set(settings(command)) <= of_all.keys()
     assert all("default" not in setting for setting in of_all.values())  # commands differ in them
 
@@ -70,12 +70,10 @@ def parts(value: Any) -> Any:
         yield from parts(inner)
 
 
-def test_the_schema_is_closed_and_whole() -> None:
-    objects = [part for part in parts(WHOLE) if isinstance(part, dict) and part.get("type") == "object"]
+def test_the_schema_is_closed() -> None:
+    objects = [part for part in parts(WHOLE) if isinstance(part, dict) and "object" in part.get("type", ())]
     assert len(objects) == 2 + 3 * len(JOBS)  # the config, the defaults; job, settings and matrix of each command
     assert all(part["additionalProperties"] is False for part in objects)
-    references = {part["$ref"] for part in parts(WHOLE) if isinstance(part, dict) and "$ref" in part}
-    assert {f"#/$defs/{name}" for name in WHOLE["$defs"]} == references
     assert WHOLE["$schema"] == "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -195,7 +193,6 @@ def test_json_is_a_subset(read: Any) -> None:
         ("a: &x 1", ["1:4: a: the anchor &x is not taken; aliases are not followed"]),
         ("&x a: 1", ["1:1: the anchor &x is not taken; aliases are not followed"]),
         ("*x : 1", ["1:1: the alias *x is not followed; write out what it means"]),
-        ("a: {<<: {b: 1}}", ["1:5: a: merge keys (<<) are not followed; write the settings out"]),
         ("a: !x 1", ["1:4: a: the tag !x is not taken; leave it out"]),
         ("a: !!python/object:os.system [b]", ["1:4: a: the tag !!python/object:os.system is not taken; leave it out"]),
         ("a: !!int x", ["1:4: a: the tag !!int is not taken; leave it out"]),
