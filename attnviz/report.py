@@ -188,7 +188,6 @@ class HeatmapGrid:
     small: bool = False
     shares: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # by what heads may look at: of each map
     fold: Fold | None = None
-    as_text: bool = False  # whatever kind of figure is asked for, its maps are texts whose tokens are shaded
     footnote: str = ""
 
 

@@ -1,35 +1,24 @@
-"""The heads of a survey to be looked at one by one: numbers, names, words and moments of each. Knows `report`.
+"""The heads of a survey to be looked at one by one: numbers, names, words and moments of each. Knows `report`."""
 
-A card of a head is its moments as shaded text and its attention by offset, as pictures for a paper.
-"""
-
-import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from attnviz.commands.survey.effects import COST, is_beyond_chance, list_costs, write_cost
 from attnviz.commands.survey.files import Survey
 from attnviz.commands.survey.heads import MIN_SUPPORT, Head, find_telling, name_heads, top_words
 from attnviz.commands.survey.moments import KINDS
-from attnviz.commands.survey.survey import ABLATION, ModelFacts, SurveyInfo
+from attnviz.commands.survey.survey import ABLATION, ModelFacts
 from attnviz.commands.survey.tables import ON_REPEATS, REPEATS, TEXTS, list_curves
 from attnviz.display import escape_for_display
-from attnviz.errors import InvalidOption
 from attnviz.measures import MEASURES
-from attnviz.report import Atlas, Chart, Charts, Heatmap, HeatmapGrid, Scale
+from attnviz.report import Atlas, Chart, Charts
 from attnviz.table.intervals import write_p_value
 from attnviz.table.numbers import Numbers
 
 N_WORDS = 8  # of each head
 OF_MOMENT = ("kind", "query", "keys", "weights", "n_keys", "to_first", "effective_keys")
-WRITTEN = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
-MAX_CARDS = 24
-EQUAL = "attention that favours no key"
-SCALE = Scale("lift", 1.0, 16.0, "attention, × an equal share")
 DESCRIPTIONS = {measure.name: measure.help for measure in MEASURES}
 
 
@@ -160,58 +149,3 @@ def _commands(survey: Survey) -> Iterator[tuple[str, str]]:
         yield "What it costs to do without each head", f"{again} --ablate zero --out ablated"
     if info.causal and not (survey.facts or ModelFacts()).probes:
         yield "Which are induction heads", f"{again} --probe repeat --out probed"
-
-
-def find_cards(written: Sequence[str], info: SurveyInfo) -> list[int]:
-    """Return the places of the heads that `--head-card` names. Raises InvalidOption for one that is not there."""
-    found = []
-    for name in (part.strip() for item in written for part in item.split(",")):
-        match = WRITTEN.fullmatch(name)
-        head = (int(match[1]), int(match[2])) if match else None
-        if head not in info.heads:
-            layers = f"{info.layer_numbers[0]} to {info.layer_numbers[-1]}"
-            hint = f"Write LAYER.HEAD, with layers {layers} and heads 0 to {info.n_heads - 1}."
-            raise InvalidOption(f"--head-card {name[:40]!r} is not a head of {info.model}", hint=hint)
-        found.append(info.heads.index(head))
-    if len(found) > MAX_CARDS:
-        raise InvalidOption(
-            f"--head-card names {len(found)} heads", hint=f"Up to {MAX_CARDS} are drawn; the page has all."
-        )
-    return list(dict.fromkeys(found))
-
-
-def draw_cards(atlas: Atlas, places: Sequence[int]) -> Iterator[HeatmapGrid | Charts]:
-    """Draw the moments and the curve of each head."""
-    for place in places:
-        head = atlas["heads"][place]
-        name, called = "head-{layer}-{head}".format(**head), "head {layer}.{head}".format(**head)
-        found = ", ".join(map(" ".join, head["names"])) or "no single pattern"
-        maps = tuple(_draw_moment(atlas, moment, f"{name}-{n}") for n, moment in enumerate(head["moments"]))
-        if maps:
-            yield HeatmapGrid(name, f"{called}: {found}", maps, 1, SCALE, as_text=True)
-        reach, peak, lines = len(head["curve"]) // 2, int(np.argmax(head["curve"])), {called: head["curve"]}
-        lines[EQUAL] = atlas["equal"]
-        rows = tuple((float(n - reach), y, of) for of, shares in lines.items() for n, y in enumerate(shares))
-        at = (float(peak - reach), f"{peak - reach:+d}: {head['curve'][peak]:.2f}")
-        axes = "key minus query (tokens)", "share of attention"
-        curve = Chart("line", "", *axes, ("x", "y", "group"), rows, quiet=(EQUAL,), at=at)
-        yield Charts(f"{name}-offsets", f"{called}: {found}", (curve,))
-
-
-def _draw_moment(atlas: Atlas, moment: Mapping[str, Any], name: str) -> Heatmap:
-    """Return one row of attention, named by its token."""
-    text = atlas["texts"][moment["text"]]
-    tokens = {at: token.strip() for at, token in zip(text["positions"], text["tokens"], strict=True)}
-    columns = tuple(tokens[key] for key in moment["keys"])
-    query = f"{moment['kind']}: {moment['query']} “{tokens[moment['query']]}”"
-    return Heatmap(
-        name=name,
-        title=query,
-        values=np.array([moment["weights"]], dtype=np.float32),
-        allowed=np.ones((1, len(columns)), dtype=bool),
-        rows=(query,),
-        columns=columns,
-        row_axis="",
-        column_positions=tuple(moment["keys"]),
-        equal=np.array([1 / moment["n_keys"]], dtype=np.float32),
-    )

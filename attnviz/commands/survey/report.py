@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnviz.commands.survey.atlas import draw_cards, draw_heads, find_cards, survey_atlas
+from attnviz.commands.survey.atlas import draw_heads, survey_atlas
 from attnviz.commands.survey.effects import draw_ablations, show_ablations, show_classes
 from attnviz.commands.survey.files import Survey
 from attnviz.commands.survey.heads import (
@@ -34,7 +34,7 @@ from attnviz.table.intervals import MIN_TEXTS
 from attnviz.views import captions
 from attnviz.views.captions import MAX_TITLE_LENGTH
 
-PICTURES = ("distance", "atlas", "ablations", "head-*")  # what those of a survey are called
+PICTURES = ("distance", "atlas", "ablations")  # what those of a survey are called
 MAX_LINES, N_COLUMNS = 12, 4  # of one chart, and charts in a row
 MAX_LISTED = 32  # heads of which extreme texts are listed one by one in a report
 N_TELLING, N_EXTREME = 5, 2  # heads that are drawn, and with texts where there are many
@@ -48,7 +48,7 @@ N_NAMED = 3  # heads that are listed of each pattern
 def write_survey(survey: Survey, spec: SurveySpec | MergeSpec) -> Events:
     """Draw what a survey found; nothing of a part, of which is said what it holds.
 
-    Raises InvalidOption for a head that is not there, and where no text has tokens.
+    Raises InvalidOption where no text has tokens.
     """
     if isinstance(spec, SurveySpec) and spec.shard is not None:
         held = f"part {spec.shard}: {len(survey.read):,} of {survey.info.n_texts:,} texts"
@@ -56,22 +56,19 @@ def write_survey(survey: Survey, spec: SurveySpec | MergeSpec) -> Events:
         return
     if not len(survey.texts):
         raise InvalidOption("no text has tokens", hint="Choose others with --split.")
-    report = survey_report(survey, spec.top, spec.figure.title, find_cards(spec.head_card, survey.info))
+    report = survey_report(survey, spec.top, spec.figure.title)
     drawn = yield from Pictures.from_options(spec.figure, PICTURES, "").write(report, survey.folder, None)
     yield replace(drawn, files=(*drawn.files, *survey.paths), rows=survey_rows(survey))
 
 
-def survey_report(survey: Survey, top: int, title: str | None = None, cards: Sequence[int] = ()) -> Report:
-    """Show a survey of all its texts. `top` says how many extreme texts are listed on either side, and `cards` are
-    heads that have pictures of their own.
-    """
+def survey_report(survey: Survey, top: int, title: str | None = None) -> Report:
+    """Show a survey of all its texts. `top` says how many extreme texts are listed on either side."""
     info, n = survey.info, len(survey.texts)
     telling, atlas = find_telling(survey, N_TELLING), survey_atlas(survey)
     blocks = [
         _distance(survey),
         draw_heads(atlas, telling),
         *draw_ablations(survey),
-        *draw_cards(atlas, cards),
         _patterns_table(survey),
         _means_table(survey, "head"),
         _words_table(survey),

@@ -10,7 +10,6 @@ from attnviz.running.executors import open_executor
 def survey(spec: SurveySpec, inputs: Inputs) -> Events:
     """Measure every text, a row per head, while no other run writes to the folder. Raises InvalidText."""
     # Arrow comes with these, and with Arrow a thread, which a process that others are forked from may not have.
-    from attnviz.commands.survey.atlas import find_cards
     from attnviz.commands.survey.blocks import SurveyRun
     from attnviz.commands.survey.files import find_known
     from attnviz.commands.survey.plan import plan_survey
@@ -21,7 +20,6 @@ def survey(spec: SurveySpec, inputs: Inputs) -> Events:
     folder = inputs.out
     with store.locked(folder):
         plan = plan_survey(spec, inputs)
-        find_cards(spec.head_card, plan.info)  # refused before the first text, too
         before = find_known(folder, plan.info, spec.fresh)
         held = f"{folder} holds {len(before.read):,} of {plan.info.n_texts:,} texts, which are not measured again"
         notices = (f"{held}; --fresh begins anew",) if before.blocks else ()

@@ -26,10 +26,6 @@ NONE = "none"
 TEN: Limits = (("at least", 1), ("at most", 10))
 SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 Top = Annotated[int, Option("Texts listed with the largest numbers of each head; at most 10.", OUTPUT, limits=TEN)]
-Card = Annotated[
-    tuple[str, ...],
-    Option("Also draw these heads with their moments: 18.6, 11.1{; repeat}.", OUTPUT, "LAYER.HEAD"),
-]
 Shard = Annotated[
     str | None, Option("Only the I-th of N parts, from 1; attnviz merge puts them together.", OUTPUT, "I/N")
 ]
@@ -73,7 +69,6 @@ class SurveySpec:
         ),
     ] = ()
     top: Top = 3
-    head_card: Card = ()
     no_text: Annotated[bool, Option("Keep no words of the texts: only their names, and numbers.", OUTPUT)] = False
     shard: Shard = None
     workers: Processes = None
@@ -124,6 +119,5 @@ class MergeSpec:
     parts: Annotated[tuple[str, ...], Option("Folders that `attnviz survey --shard` wrote.", ARGUMENT, "PARTS")]
     figure: Annotated[FigureOptions, Only(*LOOKS)] = FigureOptions(out="merged")
     top: Top = 3
-    head_card: Card = ()
     table: AnswerOrAll = "answer"
     printing: PrintOptions = PrintOptions()

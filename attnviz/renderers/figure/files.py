@@ -82,7 +82,7 @@ def plan_picture(picture: Picture, report: Report, look: FigureStyle) -> Planned
         case Heatmap() | HeatmapGrid():
             if maps_of(picture)[0].is_of_pairs:
                 look = replace(look, kind="map")
-            if look.kind != "text" and not getattr(picture, "as_text", False):
+            if look.kind != "text":
                 made = plan(picture, report, look)
             else:
                 from attnviz.renderers.figure.words import plan_text
