@@ -1,7 +1,6 @@
 """Attention itself (Vaswani et al. 2017, arXiv:1706.03762). Knows torch; no texts, vocabularies or files."""
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,8 +12,6 @@ from torch.nn import functional
 from attnviz.errors import InvalidOption
 from attnviz.models.sizes import head_size
 
-SCORES_AT_ONCE = 2**17  # that the processor's cache holds
-BIASES_AT_ONCE = 2**21  # of all heads and texts of a batch: 8 MiB
 KEYS_AT_ONCE = 512  # whose lengths are worked out
 
 Norms = Float32[np.ndarray, "head key"]
@@ -32,31 +29,12 @@ def attention_weights(
     query may attend to nothing: its softmax is undefined (NaN).
     """
     hidden = _find_hidden(attendable)
-    query = query / math.sqrt(query.shape[-1])
-    if torch.is_grad_enabled():
-        scores = query @ key.transpose(-2, -1)
-        if by_distance is not None:  # in place, as is what follows: a layer's scores are large
-            scores += _bias(by_distance, query.shape[-2], key.shape[-2], slice(0, query.shape[-2]))
-        if hidden is not None:
-            scores.masked_fill_(hidden, -torch.inf)
-        return scores.softmax(dim=-1)
-    *batch, n_queries, n_keys = *query.shape[:-1], key.shape[-2]
-    weights = query.new_empty(*batch, n_queries, n_keys)
-    queries, keys = query.reshape(-1, *query.shape[-2:]), key.transpose(-2, -1).reshape(-1, key.shape[-1], n_keys)
-    biases = None if by_distance is None else by_distance.expand(*batch, -1).reshape(len(queries), -1)
-    masks = None if hidden is None else hidden.expand(*batch, -1, -1).reshape(len(queries), *hidden.shape[-2:])
-    # Some maps of the batch or some rows of one at a time, as many as the processor's cache holds.
-    step = max(1, SCORES_AT_ONCE // (n_queries * n_keys))
-    for first in range(0, len(queries), step):
-        heads = slice(first, first + step)
-        for block in _blocks((1, n_queries, n_keys), SCORES_AT_ONCE):
-            factors = queries[heads, block], keys[heads]
-            bias = None if biases is None else _bias(biases[heads], n_queries, n_keys, block)  # of its own memory
-            scores = torch.bmm(*factors) if bias is None else bias.baddbmm_(*factors)
-            if masks is not None:
-                scores.masked_fill_(_rows(masks[heads], block), -torch.inf)
-            torch.softmax(scores, dim=-1, out=weights.view(-1, n_queries, n_keys)[heads, block])
-    return weights
+    scores = query / math.sqrt(query.shape[-1]) @ key.transpose(-2, -1)
+    if by_distance is not None:  # in place, as is what follows: a layer's scores are large
+        scores += _bias(by_distance, key.shape[-2])
+    if hidden is not None:
+        scores.masked_fill_(hidden, -torch.inf)
+    return scores.softmax(dim=-1) if scores.requires_grad else torch.softmax(scores, dim=-1, out=scores)
 
 
 def attend_fused(
@@ -68,61 +46,24 @@ def attend_fused(
 ) -> Float[Tensor, "*batch query d_head"]:
     """Compute `attention_weights(query, key) @ value` by a kernel of torch's that never holds the weights.
 
-    Of a bias by distance no more is held than of some queries at a time, and nothing where every key is attendable:
-    the kernel takes the queries from the last to the first, whose biases overlap in memory.
+    Nothing is held of a bias by distance where every key is attendable: the kernel takes the queries from the last to
+    the first, whose biases overlap in memory.
     """
     hidden = _find_hidden(attendable)
     if by_distance is None:
         return functional.scaled_dot_product_attention(query, key, value, attn_mask=attendable)
-    if hidden is None:
-        mask = _as_mask(by_distance.unfold(-1, key.shape[-2], 1), query)
-        return functional.scaled_dot_product_attention(query.flip(-2), key, value, attn_mask=mask).flip(-2)
-    sizes = (*query.shape[:-1], key.shape[-2])
-    outputs, room = [], query.new_empty(0)
-    for block in _blocks(sizes, BIASES_AT_ONCE):
-        bias = _as_mask(_bias(by_distance, query.shape[-2], key.shape[-2], block), query)
-        of_block = _rows(hidden, block)
-        if torch.is_grad_enabled():
-            mask = bias.masked_fill(of_block, -torch.inf)
-        else:  # in the same memory: of masks that come and go between outputs, the allocator keeps each
-            shape = np.broadcast_shapes(bias.shape, of_block.shape)  # that of torch imports sympy
-            room = room if room.numel() >= math.prod(shape) else query.new_empty(math.prod(shape))
-            mask = room[: math.prod(shape)].view(shape).copy_(bias).masked_fill_(of_block, -torch.inf)
-        outputs.append(functional.scaled_dot_product_attention(query[..., block, :], key, value, attn_mask=mask))
-    return outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=-2)
+    if hidden is not None:
+        mask = _bias(by_distance, key.shape[-2]).masked_fill(hidden, -torch.inf)
+        return functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    mask = by_distance.unfold(-1, key.shape[-2], 1)
+    # With fewer axes than the queries have, the kernel without weights is not taken.
+    mask = mask.reshape((1,) * (query.ndim - mask.ndim) + mask.shape)
+    return functional.scaled_dot_product_attention(query.flip(-2), key, value, attn_mask=mask).flip(-2)
 
 
-def _as_mask(bias: Tensor, query: Tensor) -> Tensor:
-    """Give a bias as many axes as the queries have: with fewer, the kernel without weights is not taken."""
-    return bias.reshape((1,) * (query.ndim - bias.ndim) + bias.shape)
-
-
-def _bias(
-    by_distance: Float[Tensor, "*#batch distance"], n_queries: int, n_keys: int, block: slice
-) -> Float[Tensor, "*#batch query key"]:
-    """Lay out a bias for a block of queries: each has the numbers of the query before it, one place further on.
-
-    Keys lie side by side: where they are more than the queries, `flip` would give the copy the other order, and a
-    softmax twice the time.
-    """
-    of_block = by_distance[..., n_queries - block.stop : n_queries - block.start - 1 + n_keys]
-    backwards = of_block.unfold(-1, n_keys, 1)
-    n_rows = backwards.shape[-2]
-    if n_rows >= n_keys:
-        return backwards.flip(-2)
-    return backwards.index_select(-2, torch.arange(n_rows - 1, -1, -1, device=backwards.device))
-
-
-def _rows(hidden: Bool[Tensor, "*batch #query key"], block: slice) -> Bool[Tensor, "*batch _rows key"]:
-    """Select the rows of a mask that a block of queries needs."""
-    return hidden if hidden.shape[-2] == 1 else hidden[..., block, :]
-
-
-def _blocks(shape: Sequence[int], at_once: int) -> list[slice]:
-    """Split queries so that no more than `at_once` cells [*batch, query, key] are worked on at a time."""
-    *batch, n_queries, n_keys = shape
-    step = max(1, at_once // max(1, math.prod(batch) * n_keys))
-    return [slice(start, min(start + step, n_queries)) for start in range(0, n_queries, step)]
+def _bias(by_distance: Float[Tensor, "*#batch distance"], n_keys: int) -> Float[Tensor, "*#batch query key"]:
+    """Lay out a bias: each query has the numbers of the query before it, one place further on."""
+    return by_distance.unfold(-1, n_keys, 1).flip(-2)
 
 
 def causal(n_tokens: int) -> Bool[Tensor, "query key"]:

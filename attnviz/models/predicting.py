@@ -12,7 +12,6 @@ from torch import Tensor
 
 from attnviz.bounded import check_room
 from attnviz.errors import InvalidModel, InvalidText
-from attnviz.models.attention import BIASES_AT_ONCE
 from attnviz.models.batches import Ids, PaddedTexts, batch_by_length, cut_text, pad
 from attnviz.models.classifier import Classifier
 from attnviz.models.device import enough_memory
@@ -58,7 +57,7 @@ class Predictor:
             needed = BASE + 2 * sum(parameter.nbytes for parameter in self.classifier.parameters())
             needed += FLOAT32 * STATES * config.d_model * n_texts * longest
             if config.max_distance and n_texts > 1:  # else the kernel holds nothing for pairs of tokens
-                needed += 2 * FLOAT32 * min(BIASES_AT_ONCE, config.n_heads * n_texts * longest**2)
+                needed += 2 * FLOAT32 * config.n_heads * n_texts * longest**2
             check_room(f"texts of {longest:,} tokens, {n_texts} at a time,", needed, self.max_memory)
             with enough_memory():
                 found = probabilities(self.classifier, logits(self.classifier, read))
