@@ -8,7 +8,6 @@ from attnviz.registry import load
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-    from xarray import DataArray
 
 DISPLAY = "attnviz.python.notebook:display"
 
@@ -43,12 +42,3 @@ class Tabular(Displayable):
             [['the', 'cat', 0.75], ['cat', 'the', 1.0]]
         """
         return cast("DataFrame", load("attnviz.views.frames:to_pandas")(self))
-
-    def to_xarray(self) -> DataArray:
-        """Return the weights with dimensions `layer`, `head`, `query`, `key`, and tokens as coordinates of the last
-        two.
-
-        Cells where attention is not allowed are NaN. Raises InvalidOption where xarray is not installed, which comes
-        with `pip install 'attnviz[notebook]'`.
-        """
-        return cast("DataArray", load("attnviz.views.frames:to_xarray")(self))

@@ -1,4 +1,4 @@
-"""Records as tables of pandas and arrays of xarray, each imported when it is asked for. Knows records."""
+"""Records as tables of pandas, which is imported when it is asked for. Knows records."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.errors import InvalidOption
 from attnviz.records import AttentionMaps, Tokens
 from attnviz.views.tokens import label_tokens
 
 if TYPE_CHECKING:
     from pandas import Categorical, DataFrame
-    from xarray import DataArray
 
 
 def to_pandas(maps: AttentionMaps) -> DataFrame:
@@ -30,28 +28,6 @@ def to_pandas(maps: AttentionMaps) -> DataFrame:
             "key_token": _name_places(maps.keys, keys),
             "weight": maps.weights[layers, heads, queries, keys],
         }
-    )
-
-
-def to_xarray(maps: AttentionMaps) -> DataArray:
-    """Return the weights with named dimensions: see `Tabular.to_xarray`."""
-    try:
-        import xarray
-    except ImportError as error:
-        raise InvalidOption("xarray is not installed", hint="pip install 'attnviz[notebook]'") from error
-    return xarray.DataArray(
-        np.where(maps.attendable[:, None], maps.weights, np.float32(np.nan)),
-        dims=("layer", "head", "query", "key"),
-        coords={
-            "layer": list(maps.layer_numbers),
-            "head": np.array(maps.head_numbers),
-            "query": np.arange(len(maps.queries)),
-            "key": np.arange(len(maps.keys)),
-            "query_token": ("query", list(label_tokens(maps.queries))),
-            "key_token": ("key", list(label_tokens(maps.keys))),
-        },
-        name="attention weight",
-        attrs={"model": maps.provenance.model, "text": maps.provenance.text_name},
     )
 
 
