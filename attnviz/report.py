@@ -161,15 +161,6 @@ class EdgeNames:
 
 
 @dataclass(frozen=True, eq=False)
-class Fold:
-    """One key of several maps that is drawn as a slim column beside each: how much each row gives to it."""
-
-    shares: tuple[PerRow, ...]  # of each map
-    label: str  # what the column shows
-    column: int | None  # which of the maps' columns is left out for it; None where none is that key alone
-
-
-@dataclass(frozen=True, eq=False)
 class HeatmapGrid:
     """Several maps of the same tokens side by side under one colour bar, in rows of `n_columns`.
 
@@ -187,7 +178,6 @@ class HeatmapGrid:
     edges: EdgeNames | None = None
     small: bool = False
     shares: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # by what heads may look at: of each map
-    fold: Fold | None = None
     footnote: str = ""
 
 

@@ -27,7 +27,7 @@ from attnviz.views.head_pictures import (
     rollout_scale,
     rollout_title,
 )
-from attnviz.views.many_heads import ManyHeads, find_notable, has_many
+from attnviz.views.many_heads import describe_choice, draw_many, find_notable, has_many
 from attnviz.views.patches import draw_patches
 from attnviz.views.tables import heads_table, layers_table, sort_places, top_table
 from attnviz.views.tokens import TokenSelection, list_left_out, measure_hidden, select_tokens
@@ -66,7 +66,6 @@ def heatmap_report(
     order = places if spec.sort is None else sort_places(measurements, places, spec.sort)
     is_many, asked = has_many(maps, places, spec), part.queries
     notable = find_notable(maps, order, spec.sort is not None) if is_many else {}
-    many = ManyHeads(maps, places, part, notable, spec.sort)
     patches = draw_patches(maps, places, spec)
     drawn: list[Heatmap | HeatmapGrid] = []
     if spec.query is not None and not is_slice(spec.query):
@@ -74,7 +73,7 @@ def heatmap_report(
         drawn += [] if patches else [draw_strip(maps, places, part, *asked)]
     elif not patches:
         together = arrange_overview(maps, pictures, places, spec)
-        drawn += many.draw(together[0]) if is_many else together
+        drawn += draw_many(maps, together[0], places, notable, spec.sort) if is_many else together
         if not spec.pick and (not is_many or spec.all_heads or spec.layer or spec.head):
             drawn += pictures
     rolled, others = _draw_rollout(maps, part, spec.scale) if spec.rollout else ({}, ())
@@ -88,7 +87,8 @@ def heatmap_report(
     asking = TokenSelection(asked, part.keys)
     answer: Sequence[Block] = patches or (*describe_heads(maps, order), tabulate_answer(maps, order, asking))
     if notable and not patches:
-        notes.append(many.describe())
+        n_heads = sum(not is_mean(maps, place) for place in places)
+        notes.append(describe_choice(len(notable), n_heads, spec.sort))
     hides = _describe_mean_hides(maps, places, measurements)
     title = captions.compose_title(maps.provenance, spec.title, captions.quote_text(maps.provenance, maps.queries))
     extent = max(float(picture.values.max()) for picture in pictures), len(maps.keys), part.renormalizes(maps)

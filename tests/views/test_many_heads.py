@@ -37,7 +37,7 @@ def report_of_previous(maps: AttentionMaps, **options: str | None) -> Report:
 def test_up_to_24_heads_each_has_a_picture() -> None:
     shown = report(many(4, 6))
     assert len(names(shown)) == 25
-    assert (grids(shown)[0].small, grids(shown)[0].fold, shown.panels) == (False, None, ())
+    assert (grids(shown)[0].small, shown.panels) == (False, ())
     assert table(shown, "heads").first == ()
 
 
@@ -71,26 +71,6 @@ def test_picked_heads_and_one_query_are_as_they_were() -> None:
     assert grids(picked)[0].edges is None
     asked = report(many(), FigureOptions(query="mat"))
     assert names(asked) == ["query-5"]
-
-
-def test_the_first_token_is_folded_into_a_column_that_says_its_share() -> None:
-    maps = many(causal=True)
-    shown = grids(report(maps))
-    for grid in shown:
-        assert grid.fold.column == 0
-        for panel, shares in zip(grid.maps, grid.fold.shares, strict=True):
-            assert np.array_equal(shares, panel.values[:, 0])
-        assert "the share that goes to 0 “the”, on average " in grid.fold.label
-    all_heads = f"{maps.weights[..., 0].mean():.1%}"
-    twelve = f"{np.mean([panel.values[:, 0].mean() for panel in shown[1].maps]):.1%}"
-    said = [grid.fold.label.partition("on average ")[2] for grid in shown if grid.fold]
-    assert twelve != all_heads
-    assert said == [f"{all_heads} in these 30 heads", f"{twelve} in these 12 heads and {all_heads} in all 30"]
-
-
-@pytest.mark.parametrize("options", [FigureOptions(drop_first=True), FigureOptions(key="1:5")])
-def test_where_the_first_token_is_not_drawn_nothing_is_folded(options: FigureOptions) -> None:
-    assert [grid.fold for grid in grids(report(many(), options))] == [None, None]
 
 
 def test_the_table_has_every_head_and_says_which_come_first() -> None:
@@ -146,10 +126,9 @@ def test_other_arrangements_keep_a_title_over_each() -> None:
     assert grids(report(many(1, 30)))[0].edges is None
 
 
-def test_two_texts_have_no_first_token_to_fold() -> None:
+def test_two_texts_have_no_first_token() -> None:
     two = cross_maps()
     shown = report(record(np.tile(two.weights, (5, 3, 1, 1)), two.queries, two.keys))
-    assert [grid.fold for grid in grids(shown)] == [None, None]
     assert grids(shown)[1].title == "2 heads worth a look: they attend far from equally, each unlike the others"
 
 
@@ -165,14 +144,3 @@ def test_a_page_calls_a_head_by_its_whole_name() -> None:
     maps = distinct(report(many(3, 12)))
     assert len(maps) == 36
     assert [each.title for each in maps.values()][:2] == ["layer 0, head 0", "layer 0, head 1"]
-
-
-def test_of_pooled_maps_the_column_has_means(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attnviz.views.head_pictures.MAX_DRAWN_WEIGHTS", 400)
-    monkeypatch.setattr("attnviz.measures.rows.MAX_DRAWN_WEIGHTS", 400)
-    shown = report(many(causal=True))
-    overview, _ = grids(shown)
-    assert overview.maps[0].block == 2  # 30 maps of 3 × 3 cells
-    assert overview.fold.column is None
-    expected = many(causal=True).weights[0, 0, :, 0].reshape(3, 2).mean(axis=1)
-    np.testing.assert_allclose(overview.fold.shares[0], expected, rtol=1e-5)

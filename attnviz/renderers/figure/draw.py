@@ -26,16 +26,14 @@ from attnviz.renderers.figure.layout import (
     line_room,
 )
 from attnviz.renderers.figure.scale import (
-    EXTENSION,
     OVER_IMAGE,
     Colours,
     colours_of,
     ground,
     ink_on,
-    is_open_below,
     numbers_in,
 )
-from attnviz.renderers.figure.style import FOLDED, FONT_FILES, HAIRLINE
+from attnviz.renderers.figure.style import FONT_FILES, HAIRLINE
 from attnviz.renderers.figure.text import drawable, is_plain
 from attnviz.renderers.pooling import pool_cells
 from attnviz.shapes import Grey
@@ -57,13 +55,6 @@ def draw(plan: FigurePlan, cmap: str, kind: type[Figure] = Figure) -> Figure:
     if plan.words:
         _draw_words(figure, plan, colours)
     draw_bar(axes_at(figure, plan.bar), plan, colours)
-    for place in plan.places:
-        if place.fold is not None:  # each row grey from the left, as far as its share of the column
-            axes, shares = axes_at(figure, place.fold.box), place.fold.shares
-            axes.set(xlim=(0, 1), ylim=(len(shares), 0))
-            axes.set_axis_off()
-            edges = np.arange(len(shares) + 1)
-            axes.stairs(shares, edges, orientation="horizontal", fill=True, color=FOLDED, linewidth=0)
     if plan.swatch is not None:
         _hatch(axes_at(figure, plan.swatch), plan).set_linewidth(HAIRLINE)
     for line in (*plan.lines, *plan.tokens):
@@ -184,12 +175,11 @@ def _draw_words(figure: Figure, plan: FigurePlan, colours: Colours) -> None:
 
 
 def draw_bar(axes: Axes, plan: FigurePlan, colours: Colours) -> None:
-    """The colour bar; an arrow at its lower end says that smaller values are drawn in the lowest colour."""
+    """Draw the colour bar."""
     figure = axes.figure
     assert isinstance(figure, Figure)
-    extend = "min" if is_open_below(plan.scale) else "neither"
     across = "horizontal" if plan.bar.width > plan.bar.height else "vertical"
-    bar = figure.colorbar(colours.mappable, cax=axes, extend=extend, extendfrac=EXTENSION, ticks=[], orientation=across)
+    bar = figure.colorbar(colours.mappable, cax=axes, ticks=[], orientation=across)
     (bar.ax.xaxis if across == "horizontal" else bar.ax.yaxis).set_visible(True)
     bar.ax.minorticks_off()
     bar.set_ticks([tick for tick, _ in plan.ticks], labels=[text for _, text in plan.ticks], minor=False)

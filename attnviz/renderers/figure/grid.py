@@ -4,11 +4,8 @@ Inches from the upper left corner.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from math import ceil, floor
 from typing import NamedTuple
-
-import numpy as np
 
 from attnviz.renderers.figure.header import MARGIN, MIN_WIDTH, Across, BarPlan, ceil_to_pixel, height_of, ordinal
 from attnviz.renderers.figure.layout import (
@@ -17,7 +14,6 @@ from attnviz.renderers.figure.layout import (
     POINT,
     Box,
     Cells,
-    FoldedColumn,
     Labels,
     PlacedMap,
     Room,
@@ -25,10 +21,9 @@ from attnviz.renderers.figure.layout import (
 )
 from attnviz.renderers.figure.scale import LEAST_WRITTEN, plan_limits
 from attnviz.renderers.pooling import Statistic
-from attnviz.report import Fold, Heatmap, HeatmapGrid, Scale
+from attnviz.report import Heatmap, Scale
 
 READING = "in each map rows are queries, from the top, and columns keys, from the left; tokens are not labelled"
-FOLD_GAP = 0.25  # of a slim column: between it and its map
 
 
 class GridPlan(NamedTuple):
@@ -49,40 +44,18 @@ class GridPlan(NamedTuple):
     small: bool = False  # close together, without labels
     beyond: float = 0.0  # what the labels to the right take
     pairs: Mapping[float, str] = {}  # by inches from the top of the map what stands to the right of it, a cell's name
-    fold: Fold | None = None
     footnote: str = ""
-    slim: float = 0.0  # what its column takes to the left of each map
 
     @property
     def width(self) -> float:
         """Inches of all maps side by side."""
-        return self.n_columns * (self.slim + self.map_width + self.gap) - self.gap + self.beyond
+        return self.n_columns * (self.map_width + self.gap) - self.gap + self.beyond
 
     @property
     def height(self) -> float:
         """From the top of the first map to the bottom of the last."""
         n_rows = ceil(len(self.maps) / self.n_columns)
         return n_rows * (self.map_height + self.heading_room + self.down) - self.down - self.heading_room
-
-
-def fold_maps(grid: HeatmapGrid) -> HeatmapGrid:
-    """The same maps without the column that stands beside each; their colours stay what they are."""
-    if grid.fold is None or (column := grid.fold.column) is None:
-        return grid
-    kept = [place for place in range(len(grid.maps[0].columns)) if place != column]
-    index = slice(1, None) if column == 0 else np.array(kept)  # a slice copies nothing
-    maps = (
-        replace(
-            heatmap,
-            values=heatmap.values[:, index],
-            allowed=heatmap.allowed[:, index],
-            columns=tuple(heatmap.columns[place] for place in kept),
-            column_positions=tuple(heatmap.column_positions[place] for place in kept),
-            equal=heatmap.equal_share,
-        )
-        for heatmap in grid.maps
-    )
-    return replace(grid, maps=tuple(maps))
 
 
 def list_caveats(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], scale: Scale) -> list[str]:
@@ -111,8 +84,6 @@ def list_caveats(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], sc
         texts.append(f"the {thicker} a line, the larger its weight")
     if cells.annotated and any((abs(each.values[each.allowed]) < LEAST_WRITTEN).any() for each in grid.maps):
         texts.append(f"cells without a number: less than {LEAST_WRITTEN:.3f}".replace("0.", "."))
-    if grid.fold is not None:
-        texts.append(grid.fold.label)
     if grid.footnote:
         texts.append(grid.footnote)
     if cells.pools != (1, 1) or grid.maps[0].block > 1:
@@ -139,13 +110,9 @@ def plan_across(grid: GridPlan, row_room: float, bar: BarPlan, room: Room) -> Ac
 
 
 def place_maps(grid: GridPlan, left: float, top: float) -> Iterator[PlacedMap]:
-    """Where each map lies, with the column beside it."""
+    """Where each map lies."""
     for index, heatmap in enumerate(grid.maps):
         row, column = divmod(index, grid.n_columns)
-        x = left + column * (grid.slim + grid.map_width + grid.gap) + grid.slim
+        x = left + column * (grid.map_width + grid.gap)
         box = Box(x, top + row * (grid.map_height + grid.heading_room + grid.down), grid.map_width, grid.map_height)
-        fold = None
-        if grid.fold is not None:
-            slim = box._replace(left=x - grid.slim, width=grid.slim * (1 - FOLD_GAP))
-            fold = FoldedColumn(slim, grid.fold.shares[index])
-        yield PlacedMap(heatmap, box, grid.statistic, fold)
+        yield PlacedMap(heatmap, box, grid.statistic)

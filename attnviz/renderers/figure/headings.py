@@ -77,7 +77,7 @@ def name_edges(grid: GridPlan, edges: EdgeNames, left: float, places: Sequence[P
     Beside small maps rows have their names as they are, and what has no room for each name has every second …
     """
     size, down = grid.edge_size, grid.map_height + grid.down + grid.heading_room
-    pitch, lines = grid.slim + grid.map_width + grid.gap, list[TextLine]()
+    pitch, lines = grid.map_width + grid.gap, list[TextLine]()
     rows, columns = edges.rows, edges.columns
     if not grid.small:
         rows, columns = _spell(edges.row_axis, rows, down, size), _spell(edges.column_axis, columns, pitch, size)
@@ -85,7 +85,7 @@ def name_edges(grid: GridPlan, edges: EdgeNames, left: float, places: Sequence[P
         middle = place.box.top + place.box.height / 2
         if grid.small:
             base = middle + 0.36 * size * POINT
-            lines.append(TextLine(name, place.outer.left - PAD, base, size, INK, "right"))
+            lines.append(TextLine(name, place.box.left - PAD, base, size, INK, "right"))
         else:
             lines.append(TextLine(name, left - 0.3 * size * POINT, middle, size, INK, "center", 90))
     above = places[0].box.top - PAD
@@ -131,7 +131,7 @@ def write_tokens(
         for at, name in beside.choose(rows) if index % n_columns == 0 else ():
             middle = top + (at + 0.5) / cells.rows.pool * height / cells.rows.count(len(rows))
             base = middle + ASCENT / 2 * beside.size * POINT
-            yield TextLine(name, place.outer.left - away, base, beside.size, ink, "right")
+            yield TextLine(name, place.box.left - away, base, beside.size, ink, "right")
         under, rise = top + height + away, ASCENT * below.size * POINT
         for at, name in below.choose(columns) if index + n_columns >= len(places) else ():
             x = left + (at + 0.5) / cells.columns.pool * width / cells.columns.count(len(columns))

@@ -18,7 +18,6 @@ from attnviz.renderers.figure.style import INK, MIN_FONT_SIZE, SIZES, Sizes, The
 from attnviz.renderers.figure.text import FROM_RIGHT, LEFT_TO_RIGHT, extent, line_height
 from attnviz.renderers.pooling import Statistic
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Scale
-from attnviz.shapes import PerRow
 from attnviz.specs import FigureKind
 
 POINT = 1 / 72
@@ -126,26 +125,12 @@ class Labels(NamedTuple):
 UNLABELLED = Labels(0, 0.0, 0.0)
 
 
-class FoldedColumn(NamedTuple):
-    """A slim column beside a map: each row filled from the left as far as its share says."""
-
-    box: Box
-    shares: PerRow
-
-
 class PlacedMap(NamedTuple):
     """One map and its box, and what its cells show where they are pooled."""
 
     heatmap: Heatmap
     box: Box
     statistic: Statistic
-    fold: FoldedColumn | None = None
-
-    @property
-    def outer(self) -> Box:
-        """The box with the column beside it."""
-        left = self.box.left if self.fold is None else self.fold.box.left
-        return self.box._replace(left=left, width=self.box.left + self.box.width - left)
 
 
 class Word(NamedTuple):

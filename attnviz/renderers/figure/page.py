@@ -29,7 +29,7 @@ from attnviz.renderers.figure.text import drawable, open_fonts
 Pixels = UInt8[np.ndarray, "row column 3"]
 
 HATCH_LINES = 18  # per inch across, as matplotlib has with six strokes
-MAX_CACHED, MAX_SIZE = 1 << 10, 1 << 15  # texts, and pixels that each may take up: together about 70 MB at most
+MAX_CACHED = 512  # texts, most of which are tokens of some kB
 WHITE = 255
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 UP = 2  # the filter that keeps of each pixel its difference from the one above
@@ -56,28 +56,11 @@ class Face(NamedTuple):
     bold: bool = False
 
 
+@lru_cache(maxsize=MAX_CACHED)
 def stamp(text: str, face: Face, dpi: int) -> Stamp:
-    """A text in pixels. Characters that no font has are drawn as boxes."""
-    return (_cached_stamp if len(text) * (face.size * dpi / 72) ** 2 <= MAX_SIZE else _stamp)(text, face, dpi)
-
-
-def _stamp(text: str, face: Face, dpi: int) -> Stamp:
-    size, colour, up, bold = face
-    alpha, left, top, width = _draw(text, size, dpi, bold)
-    if up:
-        alpha, left, top = np.rot90(alpha), top, -left - alpha.shape[1]
-    on_white = WHITE - alpha[..., None] * (1 - np.array(to_rgb(colour)))
-    return Stamp(alpha, np.round(on_white).astype(np.uint8), left, top, width)
-
-
-_cached_stamp = lru_cache(maxsize=MAX_CACHED)(_stamp)
-
-
-@lru_cache(maxsize=MAX_CACHED // 8)  # the same words stand beside rows and, upwards, below columns
-def _draw(text: str, size: float, dpi: int, bold: bool) -> tuple[np.ndarray, int, int, float]:
-    """Shares of ink, 0 to 255, where they begin, and the width."""
-    font = open_fonts(bold)
-    font.set_size(size, dpi)
+    """Return a text in pixels: shares of ink, 0 to 255, and where they begin."""
+    font = open_fonts(face.bold)
+    font.set_size(face.size, dpi)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph ", category=UserWarning)  # as in `style.drawing`
         font.set_text(" ", flags=LoadFlags.NO_HINTING)
@@ -87,12 +70,15 @@ def _draw(text: str, size: float, dpi: int, bold: bool) -> tuple[np.ndarray, int
         font.set_text(f" {text} ", flags=LoadFlags.NO_HINTING)
     font.draw_glyphs_to_bitmap()
     width, height = (length / 64 for length in font.get_width_height())
-    below = font.get_descent() / 64
-    alpha = font.get_image()
-    rows, columns = np.flatnonzero(alpha.any(axis=1)), np.flatnonzero(alpha.any(axis=0))
+    whole = font.get_image()
+    rows, columns = np.flatnonzero(whole.any(axis=1)), np.flatnonzero(whole.any(axis=0))
     top, bottom, left, right = (rows[0], rows[-1] + 1, columns[0], columns[-1] + 1) if len(rows) else (0, 0, 0, 0)
-    ink = alpha[top:bottom, left:right].copy()
-    return ink, round(left - space), int(top) - int(height - below) - 1, width - 2 * space
+    alpha = whole[top:bottom, left:right].copy()
+    left, top = round(left - space), int(top) - int(height - font.get_descent() / 64) - 1
+    if face.up:
+        left, top, alpha = top, -left - alpha.shape[1], np.rot90(alpha)
+    on_white = WHITE - alpha[..., None] * (1 - np.array(to_rgb(face.colour)))
+    return Stamp(alpha, np.round(on_white).astype(np.uint8), left, top, width - 2 * space)
 
 
 class Edges(NamedTuple):

@@ -1,13 +1,11 @@
 """Plans of maps as pixels, in a small part of the time that matplotlib takes for the same plan. Knows no reports."""
 
-from math import hypot
-
 import numpy as np
 
 from attnviz.renderers.figure.layout import NUMBER_PAD, POINT, TICK, FigurePlan, PlacedMap
-from attnviz.renderers.figure.page import WHITE, Canvas, Edges, Face, Pixels, hatching, mix, rgb, to_bytes
-from attnviz.renderers.figure.scale import EXTENSION, OVER_IMAGE, Colours, colours_of, ground, is_open_below, numbers_in
-from attnviz.renderers.figure.style import FOLDED, FRAME, GREY
+from attnviz.renderers.figure.page import Canvas, Face, Pixels, hatching, mix, rgb, to_bytes
+from attnviz.renderers.figure.scale import OVER_IMAGE, Colours, colours_of, ground, numbers_in
+from attnviz.renderers.figure.style import GREY
 from attnviz.renderers.figure.text import ASCENT, DESCENT
 from attnviz.report import Scale
 from attnviz.shapes import Grey
@@ -39,11 +37,6 @@ def _paint_map(page: Canvas, place: PlacedMap, plan: FigurePlan, colours: Colour
     seam = (page.hairline, page.cover) if is_apart else (0, 0.0)
     _fill(pixels, painted, place.heatmap.backdrop, seam)
     page.frame(edges)
-    if place.fold is not None:
-        column, shares = page.within(place.fold.box), place.fold.shares  # each row grey from the left, to its share
-        of_rows = shares[np.arange(len(column)) * len(shares) // len(column), None]
-        filled = np.arange(column.shape[1]) + 0.5 < of_rows * column.shape[1]
-        column[:] = np.where(filled[..., None], rgb(FOLDED), column)
     height, width = (n_pixels / number for n_pixels, number in zip(pixels.shape, cells.shape, strict=False))
     if plan.cells.annotated:
         for x, y, text, ink in numbers_in(place.heatmap, plan.scale, colours):
@@ -85,14 +78,10 @@ def _paint_bar(page: Canvas, plan: FigurePlan, colours: Colours) -> None:
     """The colour bar, as `draw.draw_bar` has it."""
     edges = page.edges(plan.bar)
     left, top, right, bottom = edges
-    if is_open_below(plan.scale):
-        bottom = top + round((bottom - top) / (1 + EXTENSION))
     height = bottom - top
     shades = to_bytes(colours.cmap((np.arange(height, 0, -1) - 0.5) / height))
     page.pixels[top:bottom, left:right] = shades[:, None, :3]
-    page.frame(edges._replace(bottom=bottom))
-    if bottom < edges.bottom:
-        _point_down(page, edges._replace(top=bottom), shades[-1, :3])
+    page.frame(edges)
     shares = np.asarray(colours.norm(np.array([value for value, _ in plan.ticks])))
     for share, (_, text) in zip(shares, plan.ticks, strict=True):
         y = bottom - height * float(share)
@@ -100,17 +89,3 @@ def _paint_bar(page: Canvas, plan: FigurePlan, colours: Colours) -> None:
         away = TICK * page.dpi + NUMBER_PAD * POINT * page.dpi
         base = y + ASCENT / 2 * plan.sizes.axis * POINT * page.dpi
         page.write(text, right + away, base, Face(plan.sizes.axis, GREY))
-
-
-def _point_down(page: Canvas, edges: Edges, colour: np.ndarray) -> None:
-    """The arrow that stands for smaller values: a triangle in their colour, with an outline."""
-    left, top, right, bottom = edges
-    thick = page.hairline
-    pixels = page.pixels[top:bottom, left - thick : right + thick]
-    width, height, half = pixels.shape[1], bottom - top, (right - left + thick) / 2
-    x, y = np.abs(np.arange(width) + 0.5 - width / 2), np.arange(height)[:, None] + 0.5
-    inside = (half * (1 - y / height) - x) * height / hypot(half, height)  # pixels from its nearest slanted edge
-    outline = np.clip(thick / 2 + 0.5 - np.abs(inside), 0, 1)
-    pixels[:] = WHITE
-    for ink, share in ((colour, np.clip(inside + 0.5, 0, 1)), (rgb(FRAME), outline)):
-        pixels[:] = mix(pixels, ink, share[..., None])

@@ -8,7 +8,7 @@ from itertools import chain
 from math import ceil, inf
 
 from attnviz.errors import TooLarge
-from attnviz.renderers.figure.grid import GridPlan, fold_maps, list_caveats, place_maps, plan_across
+from attnviz.renderers.figure.grid import GridPlan, list_caveats, place_maps, plan_across
 from attnviz.renderers.figure.header import (
     HATCHED,
     MARGIN,
@@ -57,14 +57,12 @@ MIN_SMALL_SIDE = 0.04  # of a map there: in less, nothing is to be seen
 MAX_BAR = 4.0
 BETWEEN, MIN_BETWEEN = (0.06, 0.035), 0.02  # inches from one small map to the next, across and down
 BETWEEN_SHARE = 0.13  # of a small map's side
-FOLD_SHARE, MIN_FOLD, MAX_FOLD = 0.14, 0.03, 0.14  # of a map's width, and inches, that a slim column takes
 
 
 def plan(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle) -> FigurePlan:
     """Everything on one picture with its place. Raises TooLarge for a width that is too small; says what would work."""
     if isinstance(picture, HeatmapGrid):  # lines begin and end at every token, and have titles over them
-        picture = fold_maps(picture) if look.kind == "map" else replace(picture, fold=None, small=False)
-        picture = replace(picture, maps=spell_maps(picture))
+        picture = replace(picture, maps=spell_maps(picture), small=picture.small and look.kind == "map")
     else:
         (picture,) = spell_maps(picture)
     room = Room.for_picture(picture, look)
@@ -205,7 +203,6 @@ def _grid(
     gaps = [min(most, max(MIN_BETWEEN, BETWEEN_SHARE * width)) for most in BETWEEN] if small else (GAP + beside, GAP)
     size, headings, above = wrap_headings(*say_above(picture), (width + beside) / POINT, sizes)
     maps = maps_of(picture)
-    fold = picture.fold if isinstance(picture, HeatmapGrid) else None
     pairs, footnote = name_pairs(picture, cells, room), "" if small else picture.footnote
     beyond = labels[1].room if lines else 0.0
     if pairs:
@@ -233,10 +230,8 @@ def _grid(
         lines=lines,
         small=small,
         beyond=beyond,
-        fold=fold,
         footnote=footnote,
         pairs=pairs,
-        slim=ceil_to_pixel(min(MAX_FOLD, max(MIN_FOLD, FOLD_SHARE * width)), dpi) if fold else 0.0,
     )
 
 

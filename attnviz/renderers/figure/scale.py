@@ -29,7 +29,6 @@ from attnviz.renderers.shades import luminance
 from attnviz.report import Heatmap, Scale
 
 MINUS = "\u2212"  # as wide as a plus
-EXTENSION = 0.04  # of the colour bar: of the arrow that stands for smaller values, as a share of the bar
 LEAST_WRITTEN = 0.005  # less would round to .00
 OVER_IMAGE = 0.6  # opacity of cells, so that the image is seen through them
 APART = 0.8  # of the end of a bar: numbers of multiples beyond would lie on its own
@@ -71,7 +70,8 @@ def plan_ticks(scale: Scale) -> tuple[tuple[float, str], ...]:
         ticks = [float(tick) for tick in MaxNLocator(5).tick_values(low, high) if low <= tick <= high]
     if kind.has_ends or len(ticks) < 2:
         ticks = [low, *_inner(ticks, low, high), high]
-    return tuple((tick, f"{tick:.3g}") for tick in ticks)
+    # Smaller values have the lowest colour of a logarithmic scale, too.
+    return tuple((tick, f"{'≤ ' * (kind.is_logarithmic and tick <= low)}{tick:.3g}") for tick in ticks)
 
 
 def _inner(ticks: list[float], low: float, high: float) -> list[float]:
@@ -112,11 +112,6 @@ def colours_of(scale: Scale, cmap: str, theme: Theme = PAPER) -> Colours:
     of_scale = theme.lift if scale.family.colours == "lift" else SEQUENTIAL
     name = theme.diverging if scale.family.is_signed else of_scale if cmap == AUTO else cmap
     return Colours(colour_map(name), norm_of(scale))
-
-
-def is_open_below(scale: Scale) -> bool:
-    """Whether smaller values than the colour bar's lowest are possible, for which it has an arrow."""
-    return scale.family.is_logarithmic and not scale.family.is_multiple
 
 
 def cells_of(heatmap: Heatmap, scale: Scale, pools: tuple[int, int], statistic: Statistic) -> np.ma.MaskedArray:

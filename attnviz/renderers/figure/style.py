@@ -65,7 +65,6 @@ TITLE, SUBTITLE, AXIS, SMALL = 11.0, 8.0, 8.0, 6.5  # points
 MIN_FONT_SIZE = 6.0  # points that are legible in print
 INK, GREY, GRID, HAIRLINE = "#1a1a1a", "#595959", "#e4e4e4", 0.5
 FRAME = "#cfcfcf"  # around maps and the colour bar: where they end, and no more
-FOLDED = "#8f8f8f"  # of the share that goes to a token which is folded away
 # Okabe and Ito's colours, which colour-blind readers tell apart; without their yellow, which is too pale for a line.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MAX_NUMBER = 1e100  # number of a chart: beyond, the arithmetic of an axis overflows

@@ -21,7 +21,7 @@ from attnviz.renderers.figure import files as figure
 from attnviz.renderers.figure.draw import draw
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.style import drawing
-from attnviz.report import Chart, Charts, EdgeNames, FigureStyle, Fold, Heatmap, HeatmapGrid, Report, Scale
+from attnviz.report import Chart, Charts, EdgeNames, FigureStyle, Heatmap, HeatmapGrid, Report, Scale
 from attnviz.report import Picture as Shape
 from attnviz.shapes import Cells, Shown
 
@@ -122,13 +122,10 @@ def panels(n_tokens: int, n_heads: int = 8, n_columns: int = 4, causal: bool = F
     return HeatmapGrid("overview", f"{n_heads} heads of layer 0", tuple(maps), n_columns)
 
 
-def folded(grid: HeatmapGrid) -> HeatmapGrid:
-    """The same maps with their names at the edges and their first column beside each."""
+def small(grid: HeatmapGrid) -> HeatmapGrid:
+    """The same maps close together with their names at the edges."""
     rows, columns = (tuple(map(str, range(n))) for n in (len(grid.maps) // grid.n_columns, grid.n_columns))
-    shares = tuple(heatmap.values[:, 0] for heatmap in grid.maps)
-    return replace(
-        grid, edges=EdgeNames("layer", "head", rows, columns), small=True, fold=Fold(shares, "grey: the first", 0)
-    )
+    return replace(grid, edges=EdgeNames("layer", "head", rows, columns), small=True)
 
 
 Points = tuple[Sequence[float], Sequence[float]]

@@ -6,7 +6,6 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
 from matplotlib.patches import PathPatch, Polygon
 from matplotlib.transforms import Bbox
 
@@ -15,28 +14,26 @@ from attnviz.renderers.figure.files import draw_plan
 from attnviz.renderers.figure.graph import LOOKS, GraphPlan, plan_graph
 from attnviz.renderers.figure.layout import TextLine
 from attnviz.renderers.figure.plan import plan
-from attnviz.renderers.figure.style import FOLDED, drawing
+from attnviz.renderers.figure.style import drawing
 from attnviz.renderers.figure.text import extent
 from attnviz.report import EdgeKind, EdgeNames, FigureStyle, Graph, GraphEdge, GraphNode, HeatmapGrid, Report
 from tests.renderers.figure.reports import (
     LIFT,
     drawn,
-    folded,
     outside,
     overlapping,
     panels,
-    pixels,
     report,
+    small,
     visible_texts,
     words,
 )
 
 SIDES = ("right", "center")  # how names of rows and of columns are set
-GREY = np.round(255 * np.array(to_rgb(FOLDED)))
 
 
 def many(n_tokens: int, n_layers: int, n_heads: int) -> HeatmapGrid:
-    return replace(folded(panels(n_tokens, n_layers * n_heads, n_heads, causal=True)), scale=LIFT)
+    return replace(small(panels(n_tokens, n_layers * n_heads, n_heads, causal=True)), scale=LIFT)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +46,7 @@ def test_all_heads_are_on_one_page(n_tokens: int, n_layers: int, n_heads: int) -
     assert made.width <= 12
     room = min(16 / n_layers, 12 / n_heads)
     assert made.places[0].box.height > 0.55 * room
-    boxes = [place.outer for place in made.places]
+    boxes = [place.box for place in made.places]
     below, beside = boxes[n_heads], boxes[1]
     assert boxes[0].top + boxes[0].height < below.top
     assert boxes[0].left + boxes[0].width < beside.left
@@ -65,7 +62,6 @@ def test_layers_and_heads_are_named_once_at_the_edges() -> None:
         assert overlapping([(text.get_text(), text.get_window_extent()) for text in made.figure.texts] + maps) == []
         said = " ".join(made.texts)
         assert "rows are queries, from the top, and columns keys, from the left; tokens are not labelled" in said
-        assert "grey: the first" in said
 
 
 def test_names_that_would_touch_are_thinned() -> None:
@@ -78,38 +74,10 @@ def test_names_that_would_touch_are_thinned() -> None:
     assert all(line.y < other.y - other.size / 72 for line, other in pairwise(rows))
 
 
-def test_a_column_is_filled_as_far_as_its_share_says() -> None:
-    grid = many(8, 5, 8)
-    shown = report(grid)
-    made = plan(grid, shown, FigureStyle())
-    image = pixels(shown)
-    for place, heatmap in zip(made.places, grid.maps, strict=True):
-        assert place.fold is not None
-        left, top, width, height = (round(150 * part) for part in place.fold.box)
-        grey = (image[top : top + height, left : left + width] == GREY).all(axis=-1).mean(axis=1)
-        of_rows = (
-            grey.reshape(8, -1) if height % 8 == 0 else np.array([part.mean() for part in np.array_split(grey, 8)])
-        )
-        np.testing.assert_allclose(of_rows.reshape(8, -1).mean(axis=1), heatmap.values[:, 0], atol=0.6 / width + 0.1)
-
-
-@pytest.mark.parametrize("column", [0, 3])
-def test_whichever_column_stands_beside_the_other_cells_keep_their_colours(column: int) -> None:
-    grid, kept = folded(panels(8, 4, 4)), [place for place in range(8) if place != column]
-    assert grid.fold is not None
-    whole = replace(grid, scale=LIFT, edges=None, fold=None)
-    made = plan(replace(whole, fold=replace(grid.fold, column=column)), report(), FigureStyle())
-    before = plan(whole, report(), FigureStyle())
-    for place, other in zip(made.places, before.places, strict=True):
-        assert place.heatmap.columns == tuple(other.heatmap.columns[each] for each in kept)
-        assert place.heatmap.column_positions == tuple(kept)
-        assert np.array_equal(made.read_cells(place), before.read_cells(other)[:, kept])
-
-
 def test_lines_begin_at_every_token_and_have_titles() -> None:
     shown = report(many(6, 5, 8))
     with drawn(shown, FigureStyle(kind="lines")) as made:
-        assert all(place.fold is None and len(place.heatmap.columns) == 6 for place in made.plan.places)
+        assert all(len(place.heatmap.columns) == 6 for place in made.plan.places)
         assert {"layer 0", "layer 4", "head 0", "head 7"} <= {*made.texts}
         assert "layer 0, head 39" not in made.texts
 
