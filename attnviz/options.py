@@ -1,4 +1,4 @@
-"""An option is written once: on the field of a spec that holds its value, with the help beside the type and default.
+"""An option is written once: as the field of a spec that holds its value, with type, default and help.
 
 A spec holds the options of one command: its own, and groups of options that commands share. Code reads groups
 (`spec.text.split`); users write options without them (`--split`, `split:`), and `list_options` lists them so. Knows no
@@ -8,9 +8,9 @@ Modules of specs do without `from __future__ import annotations`, because annota
 """
 
 import re
-from dataclasses import fields, replace
+from dataclasses import field, fields, replace
 from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 from attnviz.registry import load
 
@@ -47,6 +47,10 @@ class Option(NamedTuple):
     limits: Limits = ()  # of a number: ("at least", 1), ("below", 2)
     is_common: bool = False  # in `--help` also of a command that has many; `--help-all` shows the others
 
+    def field(self, default: Any) -> Any:
+        """Declare a field of a spec that holds this option's value. Without a default (MISSING) it must be given."""
+        return field(default=default, metadata={"option": self})
+
     def names(self) -> list[tuple[str, str]]:
         """List the names in the option's table, each with its line of help."""
         if self.table is None:
@@ -65,15 +69,17 @@ class Option(NamedTuple):
         return self.help.replace("{names}", ", ".join(name for name, _ in self.names()))
 
 
-class Only:
-    """The options of a group that a command has: `Annotated[TextOptions, Only("dataset", "split")]`.
+def option(default: Any, help: str, panel: str, metavar: str | None = None, **more: Any) -> Any:
+    """Declare a field of a spec, of a default and of what an Option is made of."""
+    return Option(help, panel, metavar, **more).field(default)
 
-    Without names all of them. `instead` are options that this command describes in other words.
+
+def group(default: Any, *names: str, **instead: Option) -> Any:
+    """Declare a field of a spec that holds those options of a group of which a command has the names.
+
+    A field without it has all options of its group. `instead` are options that this command describes in other words.
     """
-
-    def __init__(self, *names: str, **instead: Option) -> None:
-        self.names = names
-        self.instead = instead
+    return field(default=default, metadata={"names": names, "instead": instead})
 
 
 class FlatOption(NamedTuple):
@@ -112,17 +118,15 @@ def find_example(spec: type[Any]) -> str:
 @cache
 def _list_options(spec: Any) -> tuple[FlatOption, ...]:
     found: list[FlatOption] = []
-    for field in fields(spec):
-        parts: Any = get_args(field.type) if get_origin(field.type) is Annotated else (field.type,)
-        kind, *notes = parts
-        if not hasattr(kind, "__dataclass_fields__"):
-            found.append(FlatOption(field.name, "", kind, notes[0], field.default))
+    for each in fields(spec):
+        if "option" in each.metadata:
+            found.append(FlatOption(each.name, "", each.type, each.metadata["option"], each.default))
             continue
-        members = {each.name: each for each in _list_options(kind)}
-        only = notes[0] if notes else Only()
-        for member in (members[name] for name in only.names or members):
-            option = only.instead.get(member.name, member.option)
-            found.append(FlatOption(member.name, field.name, member.type, option, getattr(field.default, member.name)))
+        kind: Any = each.type
+        members = {member.name: member for member in _list_options(kind)}
+        for member in (members[name] for name in each.metadata.get("names", members)):
+            told = each.metadata.get("instead", {}).get(member.name, member.option)
+            found.append(FlatOption(member.name, each.name, member.type, told, getattr(each.default, member.name)))
     return tuple(found)
 
 

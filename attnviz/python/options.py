@@ -1,9 +1,8 @@
 """What the functions of `import attnviz` are asked: options of `attnviz heatmap`, with underscores."""
 
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import MISSING, dataclass
 
-from attnviz.options import OUTPUT, TEXT, Only, Option
+from attnviz.options import OUTPUT, TEXT, group, option
 from attnviz.specs import WITHOUT, FigureOptions, ModelOptions
 
 FIGURE_NAMES = (
@@ -20,20 +19,20 @@ MODEL_NAMES = (
 class AttentionSettings:
     """What to attend over, with which model."""
 
-    text: Annotated[str, Option("Any text with at least one token.", TEXT)]
-    model: Annotated[ModelOptions, Only(*MODEL_NAMES)] = ModelOptions()
-    figure: Annotated[FigureOptions, Only("layer", "head")] = FigureOptions()
+    text: str = option(MISSING, "Any text with at least one token.", TEXT)
+    model: ModelOptions = group(ModelOptions(), *MODEL_NAMES)
+    figure: FigureOptions = group(FigureOptions(), "layer", "head")
 
 
 @dataclass(frozen=True, kw_only=True)
 class FigureSettings:
     """What figures and pages show, and how."""
 
-    figure: Annotated[FigureOptions, Only(*FIGURE_NAMES)] = FigureOptions()
+    figure: FigureOptions = group(FigureOptions(), *FIGURE_NAMES)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureSettings:
     """What to measure."""
 
-    name: Annotated[str, Option("`attnviz measures` lists them.", OUTPUT)]
+    name: str = option(MISSING, "`attnviz measures` lists them.", OUTPUT)

@@ -1,14 +1,11 @@
 """Who does the work of a survey: processes of this machine or a dask cluster."""
 
 from dataclasses import dataclass
-from typing import Annotated
 
-from attnviz.options import CLUSTER, OUTPUT, Limits, Option
+from attnviz.options import CLUSTER, OUTPUT, Limits, Option, option
 
 MANY: Limits = (("at least", 1), ("at most", 256))
-Processes = Annotated[
-    int | None, Option("Processes; default: just this one.", OUTPUT, "N", limits=MANY, is_common=True)
-]
+PROCESSES = Option("Processes; default: just this one.", OUTPUT, "N", limits=MANY, is_common=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,11 +15,10 @@ class ClusterOptions:
     Certificates for TLS are of dask's own configuration.
     """
 
-    scheduler: Annotated[
-        str | None,
-        Option("A dask scheduler that you trust, such as tls://host:8786; needs attnviz[cluster].", CLUSTER, "ADDRESS"),
-    ] = None
-    scheduler_file: Annotated[str | None, Option("The file in which it says where it is.", CLUSTER, "FILE")] = None
+    scheduler: str | None = option(
+        None, "A dask scheduler that you trust, such as tls://host:8786; needs attnviz[cluster].", CLUSTER, "ADDRESS"
+    )
+    scheduler_file: str | None = option(None, "The file in which it says where it is.", CLUSTER, "FILE")
 
     @property
     def asked(self) -> bool:

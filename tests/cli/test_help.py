@@ -8,11 +8,11 @@ import re
 import sys
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
 
-from attnviz import __version__
+from attnviz import __version__, options
 from attnviz.cli.help import write_command_help
 from attnviz.commands import COMMANDS
 from attnviz.errors import InvalidOption
@@ -22,7 +22,6 @@ from attnviz.options import (
     PANELS,
     TEXT,
     FlatOption,
-    Only,
     Option,
     build,
     find_changed,
@@ -170,14 +169,14 @@ def test_the_installed_command_is_the_program() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    size: Annotated[int, Option("Size{; once}. {names}; --left-out", TEXT, table="attnviz.models:BUILT_IN")] = 1
-    left_out: Annotated[int, Option("Left out.", TEXT)] = 2
+    size: int = Option("Size{; once}. {names}; --left-out", TEXT, table="attnviz.models:BUILT_IN").field(1)
+    left_out: int = Option("Left out.", TEXT).field(2)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    group: Annotated[Group, Only("size")] = Group(size=3)  # frozen
-    whole: Annotated[str, Option("All.", TEXT)]
+    group: Group = options.group(Group(size=3), "size")  # noqa: RUF009 - frozen
+    whole: str = Option("All.", TEXT).field(MISSING)
 
 
 SPECS = [load(command.spec) for command in COMMANDS]

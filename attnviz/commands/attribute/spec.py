@@ -1,32 +1,20 @@
 """What `attnviz attribute` is asked."""
 
 from dataclasses import dataclass
-from typing import Annotated
 
-from attnviz.options import FIGURE, FROM_1, MODEL, OUTPUT, Only, Option
+from attnviz.options import FIGURE, FROM_1, MODEL, OUTPUT, group, option
 from attnviz.specs import (
+    AGAINST,
     KEEP,
     LOOKS,
+    MAX_TOKENS_FROM_2,
     WITHOUT,
-    Against,
     FigureOptions,
     KeepKind,
-    MaxTokens,
     ModelOptions,
     PrintOptions,
     TextOptions,
 )
-
-Method = Annotated[
-    str,
-    Option(
-        "{names}; several with commas, or all.",
-        FIGURE,
-        "NAME",
-        table="attnviz.models.attribution:METHODS",
-        is_common=True,
-    ),
-]
 
 MODEL_OPTIONS = ("model", "heads", "seed", "device", "max_memory", *WITHOUT)
 
@@ -39,21 +27,26 @@ class AttributeSpec:
     """
 
     text: TextOptions = TextOptions()
-    model: Annotated[ModelOptions, Only(*MODEL_OPTIONS)] = ModelOptions()
-    max_tokens: MaxTokens = None  # None: as many as the model was made for
-    keep: Annotated[KeepKind | None, KEEP] = None  # likewise
-    method: Method = "relevance"
+    model: ModelOptions = group(ModelOptions(), *MODEL_OPTIONS)
+    max_tokens: int | None = MAX_TOKENS_FROM_2.field(None)  # None: as many as the model was made for
+    keep: KeepKind | None = KEEP.field(None)  # likewise
+    method: str = option(
+        "relevance",
+        "{names}; several with commas, or all.",
+        FIGURE,
+        "NAME",
+        table="attnviz.models.attribution:METHODS",
+        is_common=True,
+    )
     # None: what the model answers
-    target: Annotated[
-        str | None,
-        Option("The answer to explain: a label, or a decoder's next token.", MODEL, "LABEL|TOKEN", is_common=True),
-    ] = None
+    target: str | None = option(
+        None, "The answer to explain: a label, or a decoder's next token.", MODEL, "LABEL|TOKEN", is_common=True
+    )
     # None: of two labels the other, else none
-    against: Against = None
-    card: Annotated[
-        bool,
-        Option("Test methods instead: what is lost without the tokens that they put first.", OUTPUT, is_common=True),
-    ] = False
-    top_k: Annotated[int, Option("Tokens listed.", OUTPUT, limits=FROM_1)] = 10
-    figure: Annotated[FigureOptions, Only(*LOOKS)] = FigureOptions(kind="text", out="attribution")
+    against: str | None = AGAINST.field(None)
+    card: bool = option(
+        False, "Test methods instead: what is lost without the tokens that they put first.", OUTPUT, is_common=True
+    )
+    top_k: int = option(10, "Tokens listed.", OUTPUT, limits=FROM_1)
+    figure: FigureOptions = group(FigureOptions(kind="text", out="attribution"), *LOOKS)
     printing: PrintOptions = PrintOptions()

@@ -1,14 +1,12 @@
 """What `batch`, `diff` and `measures` are asked."""
 
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import MISSING, dataclass
 
-from attnviz.options import ARGUMENT, CHECK, OUTPUT, Only, Option
+from attnviz.options import ARGUMENT, CHECK, OUTPUT, Option, group, option
 from attnviz.running.cluster_options import MANY
-from attnviz.specs import AnswerOrAll, FigureOptions, Measure, PrintOptions
+from attnviz.specs import MEASURE, TABLE, AnswerKind, FigureOptions, PrintOptions
 
 SIDE_BY_SIDE = Option("html: also show pictures before, after and where they differ.", OUTPUT, "NAME")
-Workers = Annotated[int | None, Option("Processes; default: one for each core.", OUTPUT, "N", limits=MANY)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,16 +16,14 @@ class BatchSpec:
     Example: attnviz batch sample_configs/heatmap.yaml --out figures
     """
 
-    configs: Annotated[tuple[str, ...], Option("YAML or JSON files; --schema: of what.", ARGUMENT, "CONFIGS")] = ()
+    configs: tuple[str, ...] = option((), "YAML or JSON files; --schema: of what.", ARGUMENT, "CONFIGS")
     # None: what the configs say, or figures
-    out: Annotated[str | None, Option("Folder to write to; default: what configs say, or figures.", OUTPUT, "DIR")] = (
-        None
-    )
-    workers: Workers = None
-    force: Annotated[bool, Option("Make everything again, also what did not change.", OUTPUT)] = False
-    fail_fast: Annotated[bool, Option("Stop at the first job that fails.", OUTPUT)] = False
-    dry_run: Annotated[bool, Option("List what would be made, and make nothing.", OUTPUT)] = False
-    schema: Annotated[bool, Option("Print what a config may say, as a JSON Schema for editors.", OUTPUT)] = False
+    out: str | None = option(None, "Folder to write to; default: what configs say, or figures.", OUTPUT, "DIR")
+    workers: int | None = option(None, "Processes; default: one for each core.", OUTPUT, "N", limits=MANY)
+    force: bool = option(False, "Make everything again, also what did not change.", OUTPUT)
+    fail_fast: bool = option(False, "Stop at the first job that fails.", OUTPUT)
+    dry_run: bool = option(False, "List what would be made, and make nothing.", OUTPUT)
+    schema: bool = option(False, "Print what a config may say, as a JSON Schema for editors.", OUTPUT)
     printing: PrintOptions = PrintOptions()
 
 
@@ -39,26 +35,24 @@ class DiffSpec:
     Example: attnviz diff baseline figures --tolerance 1e-4
     """
 
-    before: Annotated[
-        str, Option("A record, manifest.json or survey, or its folder; a .png, .npy ….", ARGUMENT, "BEFORE")
-    ]
-    after: Annotated[str | None, Option("Another of its kind; none with --again.", ARGUMENT, "AFTER")] = None
-    tolerance: Annotated[
-        tuple[str, ...],
-        Option("By how much numbers and weights may differ; NAME=N: a measure, weight, jsd, top_key.", CHECK, "N"),
-    ] = ()
-    pixels: Annotated[
-        float | None, Option("By how much the pixels of a PNG may differ, of 255; default 0.", CHECK, "RMS")
-    ] = None  # root mean square over channels
-    exact: Annotated[bool, Option("Compare every byte; else what files say.", CHECK)] = False
-    again: Annotated[
-        bool, Option("Make the batch again elsewhere, and compare: every byte, unless a tolerance is given.", CHECK)
-    ] = False
-    root: Annotated[str, Option("Of --again: where relative paths in the configs start from.", CHECK, "DIR")] = "."
-    measure: Measure = ()  # whose numbers are listed; empty: none
-    figure: Annotated[FigureOptions, Only("format", "out", "open", format=SIDE_BY_SIDE)] = FigureOptions(
-        format=(), out="differences"
+    before: str = option(
+        MISSING, "A record, manifest.json or survey, or its folder; a .png, .npy ….", ARGUMENT, "BEFORE"
     )
-    max_memory: Annotated[float, Option("GiB that the process may take for two files.", CHECK)] = 4.0
-    table: AnswerOrAll = "answer"
+    after: str | None = option(None, "Another of its kind; none with --again.", ARGUMENT, "AFTER")
+    tolerance: tuple[str, ...] = option(
+        (), "By how much numbers and weights may differ; NAME=N: a measure, weight, jsd, top_key.", CHECK, "N"
+    )
+    # root mean square over channels
+    pixels: float | None = option(None, "By how much the pixels of a PNG may differ, of 255; default 0.", CHECK, "RMS")
+    exact: bool = option(False, "Compare every byte; else what files say.", CHECK)
+    again: bool = option(
+        False, "Make the batch again elsewhere, and compare: every byte, unless a tolerance is given.", CHECK
+    )
+    root: str = option(".", "Of --again: where relative paths in the configs start from.", CHECK, "DIR")
+    measure: tuple[str, ...] = MEASURE.field(())  # whose numbers are listed; empty: none
+    figure: FigureOptions = group(
+        FigureOptions(format=(), out="differences"), "format", "out", "open", format=SIDE_BY_SIDE
+    )
+    max_memory: float = option(4.0, "GiB that the process may take for two files.", CHECK)
+    table: AnswerKind = TABLE.field("answer")
     printing: PrintOptions = PrintOptions()

@@ -1,25 +1,23 @@
 """What `attnviz compare` is asked."""
 
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import MISSING, dataclass
 
-from attnviz.options import ARGUMENT, OUTPUT, Only, Option
+from attnviz.options import ARGUMENT, OUTPUT, group, option
 from attnviz.specs import (
+    LAYER,
+    MEASURE,
     MODELS,
     OF_DATA_SETS,
+    QUERY,
     SHARED_BY_ALL,
     STYLE,
-    AnswerOrAll,
+    TABLE,
+    AnswerKind,
     FigureOptions,
-    LayerSelection,
-    Measure,
     ModelOptions,
     PrintOptions,
-    Query,
     TextOptions,
 )
-
-Theory = Annotated[bool, Option("Also compare with recurrent and convolutional layers.", OUTPUT, is_common=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,27 +27,25 @@ class CompareSpec:
     Example: attnviz compare single multi --text "not a good film, but the acting saves it"
     """
 
-    text: Annotated[TextOptions, Only("text", "text_file", *OF_DATA_SETS, "index")] = TextOptions()
+    text: TextOptions = group(TextOptions(), "text", "text_file", *OF_DATA_SETS, "index")
     # 512 tokens, as the models that come with attnviz read, so that what is compared is what decides
-    model: Annotated[ModelOptions, Only(*SHARED_BY_ALL)] = ModelOptions(max_tokens=512, keep="head-tail")
+    model: ModelOptions = group(ModelOptions(max_tokens=512, keep="head-tail"), *SHARED_BY_ALL)
     # the maps are to be compared with each other, and of long texts to be seen at all
-    figure: Annotated[FigureOptions, Only(*STYLE, "lang")] = FigureOptions(out="comparison")
-    models: Annotated[
-        tuple[str, ...],
-        Option(
-            "One or more of: {names}, multi:N, random:N, folders, names on the hub.",
-            ARGUMENT,
-            "MODELS",
-            table=MODELS,
-        ),
-    ]
-    layer: LayerSelection = ()
+    figure: FigureOptions = group(FigureOptions(out="comparison"), *STYLE, "lang")
+    models: tuple[str, ...] = option(
+        MISSING,
+        "One or more of: {names}, multi:N, random:N, folders, names on the hub.",
+        ARGUMENT,
+        "MODELS",
+        table=MODELS,
+    )
+    layer: tuple[str, ...] = LAYER.field(())
     # None: the one on which heads differ most
-    query: Query = None
-    measure: Measure = ()  # empty: all, of which the answer lists five
-    theory: Theory = False
-    kernel: Annotated[
-        int, Option("Width of the convolutions in --theory.", OUTPUT, "K", limits=(("at least", 2), ("at most", 1000)))
-    ] = 3
-    table: AnswerOrAll = "answer"
+    query: str | None = QUERY.field(None)
+    measure: tuple[str, ...] = MEASURE.field(())  # empty: all, of which the answer lists five
+    theory: bool = option(False, "Also compare with recurrent and convolutional layers.", OUTPUT, is_common=True)
+    kernel: int = option(
+        3, "Width of the convolutions in --theory.", OUTPUT, "K", limits=(("at least", 2), ("at most", 1000))
+    )
+    table: AnswerKind = TABLE.field("answer")
     printing: PrintOptions = PrintOptions()

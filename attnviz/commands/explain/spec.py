@@ -1,10 +1,19 @@
 """The options of `attnviz explain`."""
 
 from dataclasses import dataclass
-from typing import Annotated
 
-from attnviz.options import MODEL, TEXT, Only, Option
-from attnviz.specs import LOOKS, Against, AnswerOrAll, FigureOptions, ModelOptions, PrintOptions, Query, TextOptions
+from attnviz.options import MODEL, TEXT, group, option
+from attnviz.specs import (
+    AGAINST,
+    LOOKS,
+    QUERY,
+    TABLE,
+    AnswerKind,
+    FigureOptions,
+    ModelOptions,
+    PrintOptions,
+    TextOptions,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,25 +27,21 @@ class ExplainSpec:
     text: TextOptions = TextOptions()
     model: ModelOptions = ModelOptions()
     # None: the model's own
-    answer: Annotated[str | None, Option("The class or token to explain.", MODEL, "LABEL|TOKEN", is_common=True)] = None
+    answer: str | None = option(None, "The class or token to explain.", MODEL, "LABEL|TOKEN", is_common=True)
     # None: the most probable of the others
-    against: Against = None
-    by_hand: Annotated[
-        bool, Option("With a built-in model: work out one query step by step.", TEXT, is_common=True)
-    ] = False
+    against: str | None = AGAINST.field(None)
+    by_hand: bool = option(False, "With a built-in model: work out one query step by step.", TEXT, is_common=True)
     # None: by hand the first token, of a causal model and of a decoder the last
-    query: Query = None
+    query: str | None = QUERY.field(None)
     # None: the first
-    layer: Annotated[int | None, Option("By hand: which layer; -1 is the last.", MODEL, "N")] = None
-    head: Annotated[
-        tuple[str, ...],
-        Option(
-            "Explain one look of this head only, 18.6. By hand: heads shown key by key, 0, 0-3,7{; repeat}.",
-            MODEL,
-            "LAYER.HEAD|N",
-            is_common=True,
-        ),
-    ] = ()
-    figure: Annotated[FigureOptions, Only(*LOOKS, "lang")] = FigureOptions(out="explanation")
-    table: AnswerOrAll = "answer"
+    layer: int | None = option(None, "By hand: which layer; -1 is the last.", MODEL, "N")
+    head: tuple[str, ...] = option(
+        (),
+        "Explain one look of this head only, 18.6. By hand: heads shown key by key, 0, 0-3,7{; repeat}.",
+        MODEL,
+        "LAYER.HEAD|N",
+        is_common=True,
+    )
+    figure: FigureOptions = group(FigureOptions(out="explanation"), *LOOKS, "lang")
+    table: AnswerKind = TABLE.field("answer")
     printing: PrintOptions = PrintOptions()

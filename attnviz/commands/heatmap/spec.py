@@ -1,9 +1,8 @@
 """The options of `attnviz heatmap`."""
 
 from dataclasses import dataclass
-from typing import Annotated
 
-from attnviz.options import ARGUMENT, MODEL, Option
+from attnviz.options import ARGUMENT, MODEL, option
 from attnviz.specs import FigureOptions, ModelOptions, PretrainedOptions, PrintOptions, TextOptions
 
 
@@ -15,27 +14,23 @@ class HeatmapSpec:
     """
 
     text: TextOptions = TextOptions()
-    question: Annotated[
-        str | None, Option("What is asked about an image, of a model that reads both.", ARGUMENT, "QUESTION")
-    ] = None
-    cover: Annotated[
-        bool,
-        Option(
-            "Cover what heads look at most in an image, and 19 times as much elsewhere: how much the answer loses.",
-            MODEL,
-            flags="--cover/--no-cover",
-        ),
-    ] = True
+    question: str | None = option(
+        None, "What is asked about an image, of a model that reads both.", ARGUMENT, "QUESTION"
+    )
+    cover: bool = option(
+        True,
+        "Cover what heads look at most in an image, and 19 times as much elsewhere: how much the answer loses.",
+        MODEL,
+        flags="--cover/--no-cover",
+    )
     model: ModelOptions = ModelOptions()
     pretrained: PretrainedOptions = PretrainedOptions()
-    factored: Annotated[
-        bool | None,
-        Option(
-            "Keep q and k instead of the weights, only for the layers and heads drawn. Default: if the weights exceed "
-            "--max-memory, or the 2^26 that a picture shows one by one (8 heads of 2,896 tokens).",
-            MODEL,
-            flags="--factored/--no-factored",
-        ),
-    ] = None
+    factored: bool | None = option(
+        None,
+        "Keep q and k instead of the weights, only for the layers and heads drawn. Default: if the weights exceed "
+        "--max-memory, or the 2^26 that a picture shows one by one (8 heads of 2,896 tokens).",
+        MODEL,
+        flags="--factored/--no-factored",
+    )
     figure: FigureOptions = FigureOptions()
     printing: PrintOptions = PrintOptions()

@@ -1,9 +1,8 @@
 """The options of `attnviz lesson`."""
 
 from dataclasses import dataclass
-from typing import Annotated
 
-from attnviz.options import MODEL, OUTPUT, TEXT, Only, Option
+from attnviz.options import MODEL, OUTPUT, TEXT, Option, group, option
 from attnviz.specs import FigureOptions, ModelOptions, PrintOptions, TextOptions
 
 NAME = "lesson.html"
@@ -28,14 +27,13 @@ class LessonSpec:
     """
 
     text: TextOptions = TextOptions()
-    example: Annotated[
-        bool, Option("Three words with published numbers that fit on paper, and no sentence.", TEXT, is_common=True)
-    ] = False
-    model: Annotated[ModelOptions, Only(*OF_MODEL)] = ModelOptions()
+    example: bool = option(
+        False, "Three words with published numbers that fit on paper, and no sentence.", TEXT, is_common=True
+    )
+    model: ModelOptions = group(ModelOptions(), *OF_MODEL)
     # None: single, beside multi:N; single-zh, beside multi-zh
-    beside: Annotated[
-        str | None,
-        Option("Another model shown beside; default: single, single-zh.", MODEL, "MODEL", is_common=True),
-    ] = None
-    figure: Annotated[FigureOptions, Only(*OF_PAGE, out=OUT, open=OPEN, lang=LANG)] = FigureOptions(out=NAME)
+    beside: str | None = option(
+        None, "Another model shown beside; default: single, single-zh.", MODEL, "MODEL", is_common=True
+    )
+    figure: FigureOptions = group(FigureOptions(out=NAME), *OF_PAGE, out=OUT, open=OPEN, lang=LANG)
     printing: PrintOptions = PrintOptions()

@@ -1,21 +1,21 @@
 """What `attnviz survey` and `attnviz merge` are asked."""
 
 import re
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import MISSING, dataclass
 
 from attnviz.errors import InvalidOption
-from attnviz.options import ARGUMENT, OUTPUT, Limits, Only, Option
+from attnviz.options import ARGUMENT, OUTPUT, Limits, Option, group, option
 from attnviz.registry import suggest_name
-from attnviz.running.cluster_options import ClusterOptions, Processes
+from attnviz.running.cluster_options import PROCESSES, ClusterOptions
 from attnviz.specs import (
     LOOKS,
+    MEASURE,
     OF_DATA_SETS,
     SHARED_BY_ALL,
+    TABLE,
     WITHOUT,
-    AnswerOrAll,
+    AnswerKind,
     FigureOptions,
-    Measure,
     ModelOptions,
     PrintOptions,
     TextOptions,
@@ -25,10 +25,7 @@ NULLS, PROBES, ABLATIONS = ("random", "shuffled"), ("repeat",), ("zero", "mean",
 NONE = "none"
 TEN: Limits = (("at least", 1), ("at most", 10))
 SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
-Top = Annotated[int, Option("Texts listed with the largest numbers of each head; at most 10.", OUTPUT, limits=TEN)]
-Shard = Annotated[
-    str | None, Option("Only the I-th of N parts, from 1; attnviz merge puts them together.", OUTPUT, "I/N")
-]
+TOP = Option("Texts listed with the largest numbers of each head; at most 10.", OUTPUT, limits=TEN)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,45 +35,40 @@ class SurveySpec:
     Example: attnviz survey --model multi --dataset sample --out survey
     """
 
-    text: Annotated[TextOptions, Only("inline_text", "text", "text_file", *OF_DATA_SETS)] = TextOptions()
+    text: TextOptions = group(TextOptions(), "inline_text", "text", "text_file", *OF_DATA_SETS)
     # 512 tokens, as the models that come with attnviz read: the bounds of what is counted follow from it
-    model: Annotated[ModelOptions, Only("model", "heads", *SHARED_BY_ALL, *WITHOUT)] = ModelOptions(
-        max_tokens=512, keep="head-tail"
+    model: ModelOptions = group(
+        ModelOptions(max_tokens=512, keep="head-tail"), "model", "heads", *SHARED_BY_ALL, *WITHOUT
     )
-    figure: Annotated[FigureOptions, Only(*LOOKS)] = FigureOptions(out="survey")
-    measure: Measure = ()
-    null: Annotated[
-        tuple[str, ...],
-        Option(
-            "What numbers are held against, with commas: random (untrained models), shuffled (words), none.",
-            OUTPUT,
-            "KIND",
-            is_common=True,
-        ),
-    ] = ("random",)
-    probe: Annotated[
-        tuple[str, ...],
-        Option("repeat: score induction on random tokens that come twice.", OUTPUT, "KIND", is_common=True),
-    ] = ()
-    ablate: Annotated[
-        tuple[str, ...],
-        Option(
-            "What a classifier loses when each head is replaced, with commas, by zero, mean, uniform (attention) or "
-            "queries (of another text).",
-            OUTPUT,
-            "KIND",
-            is_common=True,
-        ),
-    ] = ()
-    top: Top = 3
-    no_text: Annotated[bool, Option("Keep no words of the texts: only their names, and numbers.", OUTPUT)] = False
-    shard: Shard = None
-    workers: Processes = None
+    figure: FigureOptions = group(FigureOptions(out="survey"), *LOOKS)
+    measure: tuple[str, ...] = MEASURE.field(())
+    null: tuple[str, ...] = option(
+        ("random",),
+        "What numbers are held against, with commas: random (untrained models), shuffled (words), none.",
+        OUTPUT,
+        "KIND",
+        is_common=True,
+    )
+    probe: tuple[str, ...] = option(
+        (), "repeat: score induction on random tokens that come twice.", OUTPUT, "KIND", is_common=True
+    )
+    ablate: tuple[str, ...] = option(
+        (),
+        "What a classifier loses when each head is replaced, with commas, by zero, mean, uniform (attention) or "
+        "queries (of another text).",
+        OUTPUT,
+        "KIND",
+        is_common=True,
+    )
+    top: int = TOP.field(3)
+    no_text: bool = option(False, "Keep no words of the texts: only their names, and numbers.", OUTPUT)
+    shard: str | None = option(
+        None, "Only the I-th of N parts, from 1; attnviz merge puts them together.", OUTPUT, "I/N"
+    )
+    workers: int | None = PROCESSES.field(None)
     cluster: ClusterOptions = ClusterOptions()
-    fresh: Annotated[bool, Option("Measure all texts anew, also those that --out holds.", OUTPUT, is_common=True)] = (
-        False
-    )
-    table: AnswerOrAll = "answer"
+    fresh: bool = option(False, "Measure all texts anew, also those that --out holds.", OUTPUT, is_common=True)
+    table: AnswerKind = TABLE.field("answer")
     printing: PrintOptions = PrintOptions()
 
     @property
@@ -116,8 +108,8 @@ class MergeSpec:
     Example: attnviz merge part-1 part-2 --out whole
     """
 
-    parts: Annotated[tuple[str, ...], Option("Folders that `attnviz survey --shard` wrote.", ARGUMENT, "PARTS")]
-    figure: Annotated[FigureOptions, Only(*LOOKS)] = FigureOptions(out="merged")
-    top: Top = 3
-    table: AnswerOrAll = "answer"
+    parts: tuple[str, ...] = option(MISSING, "Folders that `attnviz survey --shard` wrote.", ARGUMENT, "PARTS")
+    figure: FigureOptions = group(FigureOptions(out="merged"), *LOOKS)
+    top: int = TOP.field(3)
+    table: AnswerKind = TABLE.field("answer")
     printing: PrintOptions = PrintOptions()

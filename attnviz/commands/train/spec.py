@@ -1,30 +1,29 @@
 """The options of `attnviz train`, `attnviz predict` and `attnviz vocab`."""
 
 from dataclasses import dataclass
-from typing import Annotated
 
-from attnviz.options import FROM_0, FROM_1, FROM_2, MODEL, OUTPUT, TEXT, TRAINING, Limits, Only, Option
-from attnviz.running.cluster_options import Processes
+from attnviz.options import FROM_0, FROM_1, FROM_2, MODEL, OUTPUT, TEXT, TRAINING, Limits, Option, group, option
+from attnviz.running.cluster_options import PROCESSES
 from attnviz.specs import (
+    DEVICE,
     HEADS,
     KEEP,
     LAYERS,
     MAX_TOKENS,
+    MAX_TOKENS_FROM_2,
     OF_DATA_SETS,
+    OUT,
+    SEED,
+    TABLE,
     WIDTH,
     WITHOUT,
-    AnswerOrAll,
-    Device,
+    AnswerKind,
     FigureOptions,
-    Keep,
     KeepKind,
-    MaxTokens,
     ModelOptions,
     NormKind,
-    Out,
     PoolKind,
     PrintOptions,
-    Seed,
     StorageKind,
     TextOptions,
     VocabularyOptions,
@@ -45,9 +44,9 @@ class VocabSpec:
     Example: attnviz vocab --dataset sample --size 2000 --min-frequency 2 --out vocabulary
     """
 
-    text: Annotated[TextOptions, Only("text", "text_file", *OF_DATA_SETS)] = TextOptions()
+    text: TextOptions = group(TextOptions(), "text", "text_file", *OF_DATA_SETS)
     vocabulary: VocabularyOptions = VocabularyOptions()
-    out: Out = "vocabulary"
+    out: str = OUT.field("vocabulary")
     printing: PrintOptions = PrintOptions()
 
 
@@ -58,45 +57,37 @@ class TrainSpec:
     Example: attnviz train --dataset imdb --heads 8 --out model
     """
 
-    text: Annotated[TextOptions, Only(*OF_DATA_SETS)] = TextOptions()
+    text: TextOptions = group(TextOptions(), *OF_DATA_SETS)
     vocabulary: VocabularyOptions = VocabularyOptions(size=8_000)
-    heads: Annotated[int, HEADS] = 8
-    d_model: Annotated[int, WIDTH] = 128
-    layers: Annotated[int, LAYERS._replace(limits=(("at least", 1), ("at most", MOST_LAYERS)))] = 1
-    norm: Annotated[NormKind, Option("Layer norm before or after each sublayer.", MODEL)] = "pre"
-    pool: Annotated[PoolKind, Option("How the text's states become one vector.", MODEL)] = "mean"
-    max_distance: Annotated[
-        int, Option("Tokens that a position bias per head tells apart; 0: sinusoids.", MODEL, limits=DISTANCE)
-    ] = 48
-    validation: Annotated[
-        float, Option("Share of the texts to hold out.", TEXT, "SHARE", limits=HALF, is_common=True)
-    ] = 0.1
-    max_tokens: Annotated[int, MAX_TOKENS._replace(limits=(("at least", 2), ("at most", MOST_TOKENS)))] = 512
-    keep: Keep = "head-tail"
-    crop: Annotated[
-        int, Option("Tokens of a text in one step: fewer make training faster.", TRAINING, limits=FROM_2)
-    ] = 160
-    pretrain: Annotated[
-        int, Option("Passes over the texts without labels, before.", TRAINING, "EPOCHS", limits=FROM_0, is_common=True)
-    ] = 1
+    heads: int = HEADS.field(8)
+    d_model: int = WIDTH.field(128)
+    layers: int = LAYERS._replace(limits=(("at least", 1), ("at most", MOST_LAYERS))).field(1)
+    norm: NormKind = option("pre", "Layer norm before or after each sublayer.", MODEL)
+    pool: PoolKind = option("mean", "How the text's states become one vector.", MODEL)
+    max_distance: int = option(
+        48, "Tokens that a position bias per head tells apart; 0: sinusoids.", MODEL, limits=DISTANCE
+    )
+    validation: float = option(0.1, "Share of the texts to hold out.", TEXT, "SHARE", limits=HALF, is_common=True)
+    max_tokens: int = MAX_TOKENS._replace(limits=(("at least", 2), ("at most", MOST_TOKENS))).field(512)
+    keep: KeepKind = KEEP.field("head-tail")
+    crop: int = option(160, "Tokens of a text in one step: fewer make training faster.", TRAINING, limits=FROM_2)
+    pretrain: int = option(
+        1, "Passes over the texts without labels, before.", TRAINING, "EPOCHS", limits=FROM_0, is_common=True
+    )
     # None: 3e-3, and 1.2e-3 of one head, whose full width collapses onto few keys from about 4e-3 on
-    pretrain_rate: Annotated[
-        float | None, Option("Largest rate of Adam in these passes.", TRAINING, "RATE", limits=RATE)
-    ] = None
-    epochs: Annotated[int, Option("Passes over the texts.", TRAINING, limits=FROM_1, is_common=True)] = 2
-    batch_size: Annotated[int, Option("Texts in one step.", TRAINING, limits=FROM_1)] = 32
-    learning_rate: Annotated[
-        float, Option("Largest rate of Adam; it rises, then falls.", TRAINING, "RATE", limits=RATE)
-    ] = 1.5e-3
-    dropout: Annotated[float, Option("Of the pooled encoding.", TRAINING, "SHARE", limits=SHARE)] = 0.3
-    word_dropout: Annotated[float, Option("Words hidden in a step.", TRAINING, "SHARE", limits=SHARE)] = 0.2
-    label_smoothing: Annotated[float, Option("Taken from the right label.", TRAINING, "SHARE", limits=SHARE)] = 0.05
-    patience: Annotated[int, Option("Stop after so many epochs without a better one.", TRAINING, limits=FROM_1)] = 2
-    seed: Seed = 0
-    device: Device = "auto"
-    storage: Annotated[StorageKind, Option("How the embeddings are stored; all else is float32.", OUTPUT)] = "int8"
-    out: Out = "model"
-    resume: Annotated[bool, Option("Go on with the run that stopped in --out.", OUTPUT, is_common=True)] = False
+    pretrain_rate: float | None = option(None, "Largest rate of Adam in these passes.", TRAINING, "RATE", limits=RATE)
+    epochs: int = option(2, "Passes over the texts.", TRAINING, limits=FROM_1, is_common=True)
+    batch_size: int = option(32, "Texts in one step.", TRAINING, limits=FROM_1)
+    learning_rate: float = option(1.5e-3, "Largest rate of Adam; it rises, then falls.", TRAINING, "RATE", limits=RATE)
+    dropout: float = option(0.3, "Of the pooled encoding.", TRAINING, "SHARE", limits=SHARE)
+    word_dropout: float = option(0.2, "Words hidden in a step.", TRAINING, "SHARE", limits=SHARE)
+    label_smoothing: float = option(0.05, "Taken from the right label.", TRAINING, "SHARE", limits=SHARE)
+    patience: int = option(2, "Stop after so many epochs without a better one.", TRAINING, limits=FROM_1)
+    seed: int = SEED.field(0)
+    device: str = DEVICE.field("auto")
+    storage: StorageKind = option("int8", "How the embeddings are stored; all else is float32.", OUTPUT)
+    out: str = OUT.field("model")
+    resume: bool = option(False, "Go on with the run that stopped in --out.", OUTPUT, is_common=True)
     printing: PrintOptions = PrintOptions()
 
 
@@ -111,10 +102,10 @@ class PredictSpec:
     """
 
     text: TextOptions = TextOptions()
-    model: Annotated[ModelOptions, Only("model", "heads", "device", "max_memory", *WITHOUT)] = ModelOptions()
-    max_tokens: MaxTokens = None  # None: as many as the model was made for
-    keep: Annotated[KeepKind | None, KEEP] = None  # likewise
-    figure: Annotated[FigureOptions, Only("format", "out", "open", format=PAGE)] = FigureOptions(format=())
-    workers: Processes = None
-    table: AnswerOrAll = "answer"
+    model: ModelOptions = group(ModelOptions(), "model", "heads", "device", "max_memory", *WITHOUT)
+    max_tokens: int | None = MAX_TOKENS_FROM_2.field(None)  # None: as many as the model was made for
+    keep: KeepKind | None = KEEP.field(None)  # likewise
+    figure: FigureOptions = group(FigureOptions(format=()), "format", "out", "open", format=PAGE)
+    workers: int | None = PROCESSES.field(None)
+    table: AnswerKind = TABLE.field("answer")
     printing: PrintOptions = PrintOptions()
