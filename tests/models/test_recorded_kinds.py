@@ -12,6 +12,7 @@ from torch.nn import functional
 import attnviz
 from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.measures.rollout import rollout
+from attnviz.models.recording.record import Recording
 from tests.models.captures import drawn, recorded
 from tests.models.structures import STATES, Attention, Module, Stack, linears
 
@@ -22,7 +23,7 @@ def by_talking_heads(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return functional.linear(weights.permute(0, 2, 3, 1), drawn(1, 4, 4)).permute(0, 3, 1, 2) @ value
 
 
-def groups(maps: attnviz.Recording) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]]:
+def groups(maps: Recording) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]]:
     return [(one.provenance.facts.group, one.layer_numbers, one.weights.shape) for one in maps]
 
 

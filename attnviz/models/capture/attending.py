@@ -226,29 +226,26 @@ class Rule:
         known, of_states = (self._store.get(side) or NOTHING for side in (weights, states))
         wide, n_axes = weights.expand(shape), len(shape)
         summed = sorted({axis % n_axes for axis in of.args[1]})
-        n_summed = torch.Size([shape[axis] for axis in summed]).numel()
         features = [axis for axis in range(n_axes) if wide.stride(axis) == 0 and shape[axis] > 1]
-        rest = [axis for axis in range(n_axes) if axis not in (*summed, *features)]
         if not features or not set(features).isdisjoint(summed) or not self._may_weigh(known):
             return None
         if is_learned(states) or self._store.is_nobodys(of_states.ids):
             return None
 
         def lay_out(shadow: Tensor) -> Tensor:
-            """Lay out [row, 1, query, summed], for the first of all features."""
+            """Lay out […, 1, summed], for the first of all features."""
             shadow = shadow.expand(shape)
             for axis in features:
                 shadow = shadow.narrow(axis, 0, 1)
-            return shadow.permute(*rest, *features, *summed).reshape(-1, 1, 1, n_summed)
+            return shadow.movedim(summed, [*range(-len(summed), 0)]).flatten(-len(summed)).unsqueeze(-2)
 
         rows = lay_out(weights)
         of_values = of_states.move(lambda ids: lay_out(ids).mT)
         found = self._attend(rows, known.move(lay_out), of_values, 1, is_sum=True)
         if found is None:
             return None
-        kept = [axis for axis in range(n_axes) if axis not in summed]
-        few, widths = [shape[axis] if axis in rest else 1 for axis in kept], [shape[axis] for axis in kept]
-        return found.move(lambda ids: ids.reshape(few).expand(widths).reshape(of.result.shape))
+        kept = [shape[axis] for axis in range(n_axes) if axis not in summed]
+        return found.move(lambda ids: ids[..., 0, 0].expand(kept).reshape(of.result.shape))
 
 
 def is_distribution(weights: Tensor, known: Known) -> bool:

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float32, Int
 from torch import Tensor
 
+from attnviz.errors import InvalidRecord
 from attnviz.models.capture.captured import How
 from attnviz.models.capture.factored import FactoredRows
 from attnviz.models.capture.ids import NOBODY, row_of
@@ -47,8 +48,10 @@ class Call:
 
     @property
     def weights(self) -> Float32[np.ndarray, "row head query key"]:
-        """After softmax, where they were asked for."""
-        assert isinstance(self.kept, np.ndarray)
+        """After softmax. Raises InvalidRecord where factors are kept: parts of one attention have none together."""
+        if isinstance(self.kept, FactoredRows):
+            problem = f"{self.path or 'this block'} attends in parts, such as heads or steps of a text, one by one"
+            raise InvalidRecord(problem, hint="They have no factors together: leave out factored.")
         return self.kept
 
     @property

@@ -156,7 +156,7 @@ class Capture(Operators):
         attends, is_softmax = is_kernel(name), name in SOFTMAXES
         is_strange = tensors[0].is_meta or type(tensors[0]).__name__ in STANDING_FOR_OTHERS
         if (is_strange or attends or is_softmax) and (why := why_unreadable(tensors)):
-            self.unread.without_numbers += [why] if attends or is_softmax else []
+            self.unread.places["empty"] += [why] if attends or is_softmax else []
             return
         of = Operation(name, func, args, kwargs, result, tensors, list(list_tensors((result,))))
         if name in LAYERS:

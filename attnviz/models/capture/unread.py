@@ -33,15 +33,15 @@ KINDS = {
     "kernels": "attention in kernels that keep their weights",
     "threads": "modules that ran in another thread",
     "failed": "operators that could not be followed",
+    "empty": "attention whose tensors stand for numbers and hold none",
 }
 
 
 class Unread:
-    """Places by kind, each as it came; and why tensors could not be read, of attentions or softmaxes that ran."""
+    """Places by kind, each as it came."""
 
     def __init__(self) -> None:
         self.places: dict[str, list[str]] = {kind: [] for kind in KINDS}
-        self.without_numbers: list[str] = []
         self.n_softmaxes = 0
 
     def describe_none(self) -> str:
@@ -52,12 +52,9 @@ class Unread:
     def describe(self) -> tuple[str, ...]:
         """Say in a sentence each what attended, or may have, and was not handed over."""
         found = [(what, self.places[kind]) for kind, what in KINDS.items() if self.places[kind]]
-        sentences = [
+        return tuple(
             f"Not in here: {what}: {list_first(list(dict.fromkeys(places)), MAX_NAMED)}." for what, places in found
-        ]
-        if self.without_numbers:
-            sentences.append(f"Not in here: attention {self.without_numbers[0]}, whose tensors hold no numbers.")
-        return tuple(sentences)
+        )
 
 
 def why_unreadable(given: Iterable[Tensor]) -> str:

@@ -34,7 +34,6 @@ class About:
     revision: str
     trained: bool | None
     text_name: str | None  # None: its first words
-    not_seen: str = ""  # what attended in the block and is in no record, in sentences
 
 
 def records(groups: Sequence[Group], names: Names, about: About, families: Sequence[Family]) -> Iterator[AttentionMaps]:
@@ -171,7 +170,7 @@ def provenance_of(
     about: About, side: AxisLabels, settings: tuple[tuple[str, Setting], ...], facts: Facts
 ) -> Provenance:
     """Say where a record comes from; what is uncertain, and what is in no record, stands among the settings, too."""
-    facts = replace(facts, guess=" ".join(filter(None, (facts.guess, side.guess, about.not_seen))))
+    facts = replace(facts, guess=" ".join(filter(None, (facts.guess, side.guess))))
     sides = (side.queries,) if side.queries is side.keys else (side.queries, side.keys)
     text = "\n".join(" ".join(each.pieces) for each in sides)
     if (name := about.text_name) is None:  # what is attended to: its first words, or its size where it has no names

@@ -21,14 +21,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool
 
-from attnviz.errors import InvalidRecord
 from attnviz.models.capture.call import Call, PlaceIds
 from attnviz.models.capture.ids import PLACE_BITS, ROW_BITS, Family, family_of, place_of, row_of
 from attnviz.models.capture.modules_at_work import NUMBER, may_be_in
 from attnviz.models.protocols import EVERY, LayersAndHeads
 
 APART = "the cache of a step holds tokens of other rows than its own, as after beam search"
-WHOLE = "Give the model the whole text in one pass, or leave out factored."
 
 
 def _concatenate(calls: Sequence[Call], axis: int, **known: Any) -> Call:
@@ -104,12 +102,9 @@ def _find_states(call: Call) -> object:
 
 
 def _join_heads(calls: list[Call], choice: LayersAndHeads) -> Call:
-    first, n_heads = calls[0], len(calls)
+    n_heads = len(calls)
     if n_heads == 1:
-        return first
-    if first.factors is not None:
-        problem = f"the heads of {first.path or 'this block'} are calls of their own, which have no factors together"
-        raise InvalidRecord(problem, hint="Leave out factored.")
+        return calls[0]
     in_model = None if choice == EVERY else n_heads
     last = max(call.place for call in calls)
     return _concatenate(calls, 1, place=last, heads=tuple(range(n_heads)), n_heads_in_model=in_model)
@@ -207,9 +202,6 @@ class Texts:
 def _join_passes(calls: Sequence[Call], is_kept: Bool[np.ndarray, " query"]) -> Call:
     """Sort queries by their places in the text. Keys that are not of it, such as memory, stand before its own."""
     first, parts = calls[0], []
-    if first.factors is not None:
-        problem = "the steps of a text that grows over a cache are not recorded by their factors"
-        raise InvalidRecord(problem, hint=WHOLE)
     assert first.keys is not None
     queries = np.concatenate([call.queries for call in calls], axis=1)
     text = find_families(queries)[0]

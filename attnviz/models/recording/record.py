@@ -147,21 +147,17 @@ def record(  # noqa: PLR0913 - each is an option of its own
     calls[:] = join_steps(join_heads(_number_layers(calls), choice), watching.store.families)
     if not calls and watching.at_work.n_seen:
         raise InvalidSelection(f"no attention was seen in layers {choice.layers}", hint="Layers count from 0.")
-    if not calls and (without_numbers := watching.unread.without_numbers):
-        raise InvalidRecord(
-            f"attention {without_numbers[0]} cannot be recorded: its tensors stand for numbers and hold none",
-            hint="Call the model in this block without it, on the CPU or a GPU.",
-        )
     if not calls:
         raise InvalidRecord("no attention was seen in this block", hint=watching.unread.describe_none())
     names = _names(tokens, keys, attention_mask)
+    recording.not_seen = " ".join(watching.unread.describe())
     groups = choose_layers(group_calls(calls, watching.store.taken_back), choice)
+    groups = [replace(group, not_seen=recording.not_seen) for group in groups]
     if names.grid is not None:
         names = replace(names, keys=name_patches(names.grid, groups))
     calls.clear()  # so that each layer is let go when its numbers are in the record
-    about = About(model, revision, trained, text_name, " ".join(watching.unread.describe()))
+    about = About(model, revision, trained, text_name)
     recording._records = list(records(groups, names, about, watching.store.families))
-    recording.not_seen = about.not_seen
 
 
 def _names(tokens: Any, keys: Any, attention_mask: Any) -> Names:
