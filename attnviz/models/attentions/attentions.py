@@ -117,7 +117,8 @@ def make_maps(file: FileWeights, asked: WeightsRequest, about: About = UNTITLED)
     allowed, attended = np.ones_like(used), np.asarray(used.any(axis=0))
     if names.real is None and given is None and _is_padded(attended, layers, names):
         allowed[:, ~attended] = False
-    call = Call("", 0, weights[:1], allowed[None], None, "multiplied", 0.0)
+    sink = np.zeros(weights.shape[:3], dtype=np.float32)
+    call = Call("", 0, weights[:1], allowed[None], sink[:1], "multiplied", 0.0)
     try:
         ((_, (side,)),) = label([Group("weights of {} queries and {} keys".format(*used.shape), 0, [call])], names, [])
     except InvalidRecord as error:
@@ -141,7 +142,7 @@ def make_maps(file: FileWeights, asked: WeightsRequest, about: About = UNTITLED)
     try:
         kept_weights = weights[:, :, span(side.kept_queries)][..., span(side.kept_keys)]
         provenance = provenance_of(about, side, settings, facts)
-        return record_of(kept_weights, None, allowed, side, provenance, layer_numbers=numbers)
+        return record_of(kept_weights, sink, allowed, side, provenance, layer_numbers=numbers)
     except InvalidRecord as error:
         raise InvalidRecord(error.problem, hint=error.hint or find_reason(layers[:, row])) from error
 

@@ -29,7 +29,7 @@ class Call:
     number: int  # of the outermost forward pass since the capture began: a step of a generation is a pass
     kept: Float32[np.ndarray, "row head query key"] | FactoredRows  # weights after softmax, or what they come of
     attendable: Bool[np.ndarray, "row query key"]  # by any head; of factors by any query
-    sink: Float32[np.ndarray, "row head query"] | None  # the share that goes to no key
+    sink: Float32[np.ndarray, "row head query"]  # the share that goes to no key
     how: How  # worked out from what a kernel was given, or the very numbers that the model multiplied, or not at all
     error: float  # largest |weights · value - output of the call itself|, relative to the largest |value|
     queries: PlaceIds | None = None  # their ids; None: of no token, such as learned ones

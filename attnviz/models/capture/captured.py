@@ -58,20 +58,20 @@ def to_batch_heads(tensor: Tensor) -> Tensor:
 
 
 def renormalise(
-    weights: Float32[Tensor, "*rows key"], sink: Float32[Tensor, "*rows"] | None, of: torch.dtype
-) -> tuple[Float32[Tensor, "*rows key"], Float32[Tensor, "*rows"] | None, float]:
+    weights: Float32[Tensor, "*rows key"], sink: Float32[Tensor, "*rows"], of: torch.dtype
+) -> tuple[Float32[Tensor, "*rows key"], Float32[Tensor, "*rows"], float]:
     """Scale weights that were rounded to half precision, so that rows and sinks sum to 1 again; return by how much.
 
     No weight changes by more than its row had been rounded. A row that misses 1 for another reason stays as it is.
     """
     if of not in ROUNDED:
         return weights, sink, 0.0
-    sums = weights.sum(dim=-1) if sink is None else weights.sum(dim=-1) + sink
+    sums = weights.sum(dim=-1) + sink
     missed = (sums - 1).abs()
     rounded = missed <= ROUNDED[of]
     by = sums.where(rounded, torch.ones_like(sums))
     error = float(missed.masked_fill(~rounded, 0).amax())
-    return weights / by.unsqueeze(-1), None if sink is None else sink / by, error
+    return weights / by.unsqueeze(-1), sink / by, error
 
 
 @contextmanager

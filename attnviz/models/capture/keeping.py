@@ -22,6 +22,7 @@ from attnviz.models.capture.modules_at_work import ModulesAtWork, may_be_in
 from attnviz.models.protocols import EVERY, LayersAndHeads
 
 DENSE = "Leave out factored."
+NO_SINK = torch.zeros(())  # of any row
 
 
 class Keeper:
@@ -90,7 +91,7 @@ class Keeper:
             weights.masked_fill_(~allowed, 0)
         elif not seen.follows_softmax:
             allowed = weights > 0
-        sink = 1 - weights.sum(dim=-1) if seen.is_cut else None
+        sink = 1 - weights.sum(dim=-1) if seen.is_cut else weights.new_zeros(weights.shape[:-1])
         weights, sink, error = renormalise(weights, sink, seen.weights.dtype)
         return self._keep(seen._replace(allowed=allowed), weights, error, sink, how="multiplied")
 
@@ -99,7 +100,7 @@ class Keeper:
         seen: Seen,
         kept: Tensor | FactoredRows,
         error: float,
-        sink: Tensor | None = None,
+        sink: Tensor = NO_SINK,
         how: How = "recomputed",
     ) -> int:
         """Hand over weights [row, query, key], or factors, in the order of texts and heads, and return their number."""
@@ -116,7 +117,7 @@ class Keeper:
             raise InvalidRecord(f"{what} has no axis each for texts and heads", hint=DENSE)
         else:
             attended = np.broadcast_to(kept.attended[:, None], (len(kept), *kept.shape[2:]))
-            known = {"kept": kept, "attendable": attended, "sink": None}
+            known = {"kept": kept, "attendable": attended, "sink": np.zeros(kept.shape[:3], dtype=np.float32)}
         call = Call(
             **self._at_work.locate(),
             **known,
@@ -137,7 +138,7 @@ class Keeper:
 
 
 def _lay_out(
-    seen: Seen, arranged: Arranged, weights: Tensor, sink: Tensor | None, heads: list[int]
+    seen: Seen, arranged: Arranged, weights: Tensor, sink: Tensor, heads: list[int]
 ) -> tuple[Arranged, dict[str, Any]]:
     """Lay out the chosen heads of weights, and which keys may be attended to, without keys behind all tokens."""
     n_rows, _, n_queries, n_keys = arranged.shape
@@ -147,9 +148,7 @@ def _lay_out(
     # learned and put behind its tokens asks, too, and is one of them: such as the objects that YOLOS looks for.
     asks = n_queries == n_keys and arranged.queries is not None and (arranged.queries[:, n_tokens:] < 0).all()
     if n_tokens < n_keys and not asks:
-        beyond, n_keys = weights[..., n_tokens:].sum(dim=-1), n_tokens
-        if sink is not None or bool((beyond > 0).any()):
-            sink = beyond if sink is None else sink + beyond
+        sink, n_keys = sink + weights[..., n_tokens:].sum(dim=-1), n_tokens
         arranged = arranged._replace(keys=arranged.keys[:, :n_keys])  # type: ignore[index]
     attendable = np.broadcast_to(np.True_, (n_rows, n_queries, n_keys))
     if seen.allowed is not None:
@@ -157,5 +156,5 @@ def _lay_out(
     # Those that are chosen are copied, and all are weights of nobody else.
     kept = arranged.order(weights)
     kept = kept[..., :n_keys] if len(heads) == kept.shape[1] else kept[:, heads, :, :n_keys]
-    sinks = None if sink is None else arranged.order(sink)[:, heads].cpu().numpy()
+    sinks = arranged.order(sink.expand(weights.shape[:-1]))[:, heads].cpu().numpy()
     return arranged, {"kept": kept.contiguous().cpu().numpy(), "attendable": attendable, "sink": sinks}

@@ -72,14 +72,12 @@ def assemble(
         attendable.append(np.array(of_layers[0]) if alike else np.stack(of_layers))
     shapes = [(len(group.calls), group.shape[1], len(side.queries), len(side.keys)) for side in sides]
     weights = [np.empty(shape, dtype=np.float32) for shape in shapes]
-    has_sink = any(call.sink is not None for call in group.calls)
-    sinks = [np.zeros(shape[:3], dtype=np.float32) if has_sink else None for shape in shapes]
+    sinks = [np.empty(shape[:3], dtype=np.float32) for shape in shapes]
     for layer in range(len(group.calls)):
         call = group.calls.pop(0)
         for row, (queries, keys) in enumerate(spans):
             weights[row][layer] = call.weights[row][:, queries][:, :, keys]
-            if call.sink is not None and (sink := sinks[row]) is not None:
-                sink[layer] = call.sink[row][:, queries]
+            sinks[row][layer] = call.sink[row][:, queries]
     for of_row in zip(weights, sinks, attendable, sides, provenances, strict=True):
         yield record_of(*of_row, layer_numbers=layers, head_numbers=heads, value_norms=value_norms)
 
@@ -123,7 +121,7 @@ def span(kept: Bool[np.ndarray, " position"]) -> slice | np.ndarray:
 
 def record_of(
     weights: np.ndarray,
-    sink: np.ndarray | None,
+    sink: np.ndarray,
     attendable: Bool[np.ndarray, "*layers query key"],
     side: AxisLabels,
     provenance: Provenance,
@@ -134,11 +132,11 @@ def record_of(
     Raises InvalidRecord where a row is no distribution, and says what padding may have to do with it.
     """
     nothing = ~attendable.any(axis=-1)
-    if sink is None and nothing.any():
+    if not sink.any() and nothing.any():
         query = int(np.argwhere(nothing)[0, -1])
         raise InvalidRecord(f"query {query}, {side.queries.pieces[query]!r}, may attend to no key", hint=PADDING)
     try:
-        given = (weights, side.queries, side.keys, attendable, provenance, sink)
+        given = (weights, side.queries, side.keys, attendable, provenance, sink if sink.any() else None)
         return AttentionMaps(*given, grid=side.grid, **numbers)
     except InvalidRecord as error:
         if side.kept_keys.all():

@@ -31,13 +31,12 @@ APART = "the cache of a step holds tokens of other rows than its own, as after b
 
 def _concatenate(calls: Sequence[Call], axis: int, **known: Any) -> Call:
     """Make one call of parts: along axis 1 heads of the same queries, along axis 2 queries of the same keys."""
-    sinks = [np.zeros(call.shape[:3], dtype=np.float32) if call.sink is None else call.sink for call in calls]
     attendable = [call.attendable for call in calls]
     return replace(
         calls[0],
         kept=np.concatenate([call.weights for call in calls], axis),
         attendable=np.any(attendable, axis=0) if axis == 1 else np.concatenate(attendable, 1),
-        sink=np.concatenate(sinks, axis) if any(call.sink is not None for call in calls) else None,
+        sink=np.concatenate([call.sink for call in calls], axis),
         error=max(call.error for call in calls),
         after=reduce(or_, (call.after for call in calls)),
         guess=next((call.guess for call in calls if call.guess), ""),
@@ -47,9 +46,9 @@ def _concatenate(calls: Sequence[Call], axis: int, **known: Any) -> Call:
 
 def _take(call: Call, axis: int, places: Sequence[int] | PlaceIds, **known: Any) -> Call:
     """Take some heads of a call, or some queries, in this order."""
-    sink = None if call.sink is None else call.sink.take(places, axis)
     attendable = call.attendable if axis == 1 else call.attendable.take(places, 1)
-    return replace(call, kept=call.weights.take(places, axis), attendable=attendable, sink=sink, **known)
+    kept, sink = call.weights.take(places, axis), call.sink.take(places, axis)
+    return replace(call, kept=kept, attendable=attendable, sink=sink, **known)
 
 
 def _gather(calls: Sequence[Call], find_whole: Callable[[Call], object]) -> list[list[Call]]:

@@ -95,7 +95,7 @@ def _guess_sides(call: Call, names: Names, make: Callable[[Text, int, int], Plac
             call,
             kept=call.weights.reshape(n_rows, n_heads, n_queries, n_keys),
             attendable=np.repeat(call.attendable, n_rows, axis=0),
-            sink=None if call.sink is None else call.sink.reshape(n_rows, n_heads, n_queries),
+            sink=call.sink.reshape(n_rows, n_heads, n_queries),
             heads=tuple(range(n_heads)),
             guess="which of its rows are of which text is not known" if n_heads > 1 else "",
         )
