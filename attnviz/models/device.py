@@ -84,6 +84,16 @@ def return_freed_memory() -> None:
     _mallopt({MMAP_THRESHOLD: 2**21})
 
 
+def return_gaps() -> None:
+    """Let glibc give back the free pages between blocks that are in use.
+
+    Where a survey keeps a little of each text, what it keeps lies between the large blocks that are freed; in one run
+    of four the next ones found no gap that was large enough, and a process of 480 MB took 730.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def _mallopt(values: Mapping[int, int]) -> None:
     with suppress(OSError, AttributeError):  # no C library of this process, or one without mallopt
         mallopt = ctypes.CDLL(None).mallopt

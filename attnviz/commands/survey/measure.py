@@ -51,6 +51,8 @@ def measure_block(
 
     `means` are what heads are replaced by where `info` has that: see `Ablatable`.
     """
+    from attnviz.models.device import return_gaps  # a process that reads a survey needs no torch
+
     first, rows = block * BLOCK, list[dict[str, object]]()
     attended, moments = [NOTHING], MomentCollector(info.heads, info.has_words)
     attention = quickest_attention(model)
@@ -77,6 +79,7 @@ def measure_block(
             rows[-1] |= {name: value for name, value in known if not isnan(value)}
         attended.append(list_attended(maps, uniform, info.heads, shares))
         moments.add(text, maps, text_hash(text, document.text))
+        return_gaps()
         del maps, uniform  # so that the next ones lie in its memory, which the processor's cache holds
     texts = Numbers.from_rows(rows, ["text"], TEXT_COLUMNS | dict.fromkeys(info.list_columns(), NUMBER))
     sums = add_up(attended)
