@@ -9,7 +9,6 @@ from attnviz.errors import InvalidRecord
 from attnviz.records import Provenance, Tokens
 
 Scores = Float64[np.ndarray, " token"]
-COMPLETE = 0.05  # of a sum: by how much approximate scores may miss it and still be its shares
 TOLERANCE = 1e-4  # by how much parts may miss the logit, as a share of the largest of 1, the logit and `others`
 
 
@@ -60,14 +59,6 @@ class Attribution:
     total: float | None = None
     others: tuple[tuple[str, float], ...] = ()
     signed: bool = True  # False: the scores are sizes and take no sides
-    gained: float | None = None  # what the scores approximately add up to
-
-    @property
-    def gap(self) -> float | None:
-        """By which share of `gained` the scores miss it; None where they are to add up to nothing."""
-        if not self.gained:
-            return None
-        return abs(float(self.scores.sum()) - self.gained) / abs(self.gained)
 
     def __post_init__(self) -> None:
         if self.scores.shape != (len(self.tokens),) or not np.isfinite(self.scores).all():

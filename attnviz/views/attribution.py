@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from attnviz.display import escape_for_display
-from attnviz.records.attribution import COMPLETE, Attribution
+from attnviz.records.attribution import Attribution
 from attnviz.report import Block, Column, Heatmap, Note, Report, Row, Scale, Table
 from attnviz.views import captions
 from attnviz.views.answers import describe_value
@@ -97,20 +97,12 @@ def _tokens_table(found: Sequence[Attribution], tokens: Sequence[str], top_k: in
 def _compose_notes(found: Sequence[Attribution], target: str) -> Iterator[str]:
     is_score = found[0].target.score is not None
     explained = target if is_score else f"the logit of {target}"
-    gains = f"the {'score' if is_score else 'logit'} gains"
     for each in found:
         if each.total is not None:
             rest = ", ".join(f"{name} {share:+.4f}" for name, share in each.others)
             yield (
                 f"Checked: {each.method} adds up to {explained}, {each.scores.sum():.4f} and {rest} to "
                 f"{each.total:.4f}."
-            )
-    for each in found:
-        if each.gap is not None:
-            claim = "" if each.gap <= COMPLETE else ": too much for its scores to be shares of the answer"
-            yield (
-                f"{each.method}: the scores sum to {each.scores.sum():.3f}, and {gains} {each.gained:.3f} over "
-                f"words of zeros, a gap of {each.gap:.1%}{claim}."
             )
     signed = [each.method for each in found if each.signed]
     unsigned = [each.method for each in found if each.method not in signed]
@@ -142,7 +134,6 @@ def _collect_data(found: Sequence[Attribution]) -> Mapping[str, object]:
                 "scores": each.scores.tolist(),
                 "passes": each.n_passes,
                 **({} if each.total is None else {total: each.total, "others": dict(each.others)}),
-                **({} if each.gained is None else {"gained": each.gained}),
             }
             for each in found
         },

@@ -171,7 +171,7 @@ def test_every_method_scores_each_token_of_a_decoder() -> None:
     answered: list[int] = []  # positions of a text: all of a vocabulary's logits at each of them would be too many
     vocabulary = model.loaded.headed.get_output_embeddings()
     vocabulary.register_forward_hook(lambda _, __, made: answered.append(made.shape[1]))
-    for method in (name for name in NAMES if name != "integrated-gradients"):
+    for method in NAMES:
         found = attribute(model.subject(text, "text", Question(target=" play", against=" be")), method)
         assert len(found.scores) == len(found.tokens) > 8
     assert {*answered} == {1}
@@ -240,10 +240,7 @@ HONEST = [name for name in NAMES if name not in ("random", "attention", "gradien
 
 @pytest.mark.parametrize("method", HONEST)
 def test_the_token_that_decides_is_first(planted: Classifier, method: str) -> None:
-    few = method == "integrated-gradients"
-    if few:
-        pytest.importorskip("captum", reason="pip install 'attnviz[attribution]'")
-    for subject in subjects(planted, 1 if few else 10):
+    for subject in subjects(planted, 10):
         assert subject.target.value > 0.9
         found: Attribution = attribute(subject, method)
         assert subject.ids[int(found.scores.argmax())] == PLANTED
@@ -253,9 +250,8 @@ def test_of_a_model_that_ignores_its_text_every_method_reads_as_chance(planted: 
     """Through the arithmetic of the card: nothing is lost by any deletion, whatever a method ranks first."""
     ignoring = copy.deepcopy(planted)
     torch.nn.init.zeros_(ignoring.output.weight)
-    methods = [name for name in NAMES if name != "integrated-gradients"]
     for subject in subjects(ignoring, 3):
-        for row in attribution_card.test_methods(subject, methods):
+        for row in attribution_card.test_methods(subject, NAMES):
             assert row["comprehensiveness"] == pytest.approx(0, abs=1e-7), row["method"]
             assert row["sufficiency"] == pytest.approx(0, abs=1e-7), row["method"]
 

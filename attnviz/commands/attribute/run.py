@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from attnviz import store
-from attnviz.commands.attribute.inputs import ALL, methods_of
+from attnviz.commands.attribute.inputs import methods_of
 from attnviz.commands.attribute.spec import AttributeSpec
-from attnviz.errors import InvalidModel, InvalidOption, InvalidText
+from attnviz.errors import InvalidModel, InvalidText
 from attnviz.inputs import Inputs
-from attnviz.models.attribution import INTEGRATED_GRADIENTS, Attributable
+from attnviz.models.attribution import Attributable
 from attnviz.models.built_in import TRAINED
 from attnviz.models.protocols import Classifies
 from attnviz.records.attribution import Attribution, Question
@@ -32,12 +32,12 @@ def attribute(spec: AttributeSpec, inputs: Inputs) -> Events:
         model = replace(reference, spec=cut).open(corpus.texts)
     if not isinstance(model, Attributable):
         raise InvalidModel(f"{reference} has no answer to explain", hint=TRAINED)
-    question, (methods, left_out) = Question(spec.target, spec.against, spec.model.seed), _choose_methods(spec)
-    notices = (*corpus.notices, *left_out)
+    question, methods = Question(spec.target, spec.against, spec.model.seed), methods_of(spec.method)
+    notices = corpus.notices
     if pictures is None:
         from attnviz.commands.attribute.card import card_of  # torch has come with the model
 
-        yield from card_of(question, methods, model, replace(corpus, notices=notices), documents)
+        yield from card_of(question, methods, model, corpus, documents)
         return
     from attnviz.models.attribution.subject import attribute as score
 
@@ -57,18 +57,3 @@ def attribute(spec: AttributeSpec, inputs: Inputs) -> Events:
             drawn = yield from pictures.write(report, folder, None)
             yield replace(drawn, rows=attribution_rows(found), is_text=True, notices=(*notices, *drawn.notices))
             notices = ()
-
-
-def _choose_methods(spec: AttributeSpec) -> tuple[list[str], tuple[str, ...]]:
-    """Return the methods that are asked for; of all, those that can be had here, and why not the others."""
-    methods = methods_of(spec.method)
-    if spec.method.strip() != ALL:
-        return methods, ()
-    from attnviz.models.attribution.gradients import check_captum  # torch comes with it
-
-    try:
-        check_captum()
-    except InvalidOption as error:
-        methods.remove(INTEGRATED_GRADIENTS)
-        return methods, (f"{INTEGRATED_GRADIENTS} is left out: {error}",)
-    return methods, ()

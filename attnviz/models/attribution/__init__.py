@@ -11,7 +11,6 @@ if TYPE_CHECKING:  # torch comes with it
     from attnviz.models.attribution.subject import Subject
     from attnviz.records.attribution import Question
 
-INTEGRATED_GRADIENTS = "integrated-gradients"  # by a library that not everybody has
 # Each takes a Subject and gives a MethodScores.
 METHODS = (
     Plugin("relevance", "attnviz.models.attribution.gradients:relevance", "gradient × input, norms and weights held"),
@@ -20,11 +19,6 @@ METHODS = (
     Plugin("value-norm", "attnviz.models.attribution.gradients:value_norm", "weight × length of what it moves"),
     Plugin("attention", "attnviz.models.attribution.gradients:attention", "attention received"),
     Plugin("leave-one-out", "attnviz.models.attribution.deletion:leave_one_out", "a pass without each token"),
-    Plugin(
-        INTEGRATED_GRADIENTS,
-        "attnviz.models.attribution.gradients:integrated_gradients",
-        "from no words to these, by captum",
-    ),
     Plugin("random", "attnviz.models.attribution.deletion:chance", "chance: what every method has to beat"),
 )
 

@@ -1,20 +1,17 @@
 """Methods that read one pass of a model: gradients at its word vectors, and the attention that it sees on the way."""
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.errors import InvalidModel, InvalidOption
+from attnviz.errors import InvalidModel
 from attnviz.models.attribution.held import HeldPass
 from attnviz.models.attribution.operators import AttendingCall, WordInputs, attending
 from attnviz.models.attribution.subject import MethodScores, Subject
-from attnviz.records.attribution import COMPLETE
 
 BACKWARD = 2  # forward passes that a backward pass takes as long as
-N_STEPS = (32, 128)  # of integrated gradients, the second where the first leaves a gap
 NO_ATTENTION = "attnviz.record says what of its attention can be seen."
 
 
@@ -47,43 +44,6 @@ def gradient(subject: Subject) -> MethodScores:
     """
     watching = WordInputs(subject.answering.words)
     return MethodScores(_gradient_times_input(subject.run(watching), watching), 1 + BACKWARD)
-
-
-def check_captum() -> None:
-    """Raise InvalidOption where captum is not installed."""
-    if find_spec("captum") is None:
-        problem = "--method integrated-gradients needs captum"
-        raise InvalidOption(problem, hint="Install it with: pip install 'attnviz[attribution]'")
-
-
-def integrated_gradients(subject: Subject) -> MethodScores:
-    """Integrate gradients from words of zeros (Sundararajan et al. 2017, arXiv:1703.01365), as captum computes them.
-
-    The scores are to add up to what the logit gains over words of zeros; near these a layer norm turns quickly, so more
-    steps are taken while they miss it. Raises InvalidOption where captum is not installed.
-    """
-    check_captum()
-    from captum.attr import IntegratedGradients
-
-    words = subject.answering.words
-    before = WordInputs(words)
-    subject.run(before)
-
-    def logit(changed: Tensor) -> Tensor:
-        return subject.run(WordInputs(words, lambda _: changed), subject.batch.expand(len(changed), -1))
-
-    vectors, n_passes = before.vectors.detach(), 3
-    with torch.no_grad():
-        gained = float(logit(vectors)[0]) - float(logit(torch.zeros_like(vectors))[0])
-    for n_steps in N_STEPS:
-        found = IntegratedGradients(logit).attribute(
-            vectors, n_steps=n_steps, method="gausslegendre", internal_batch_size=2
-        )
-        scores = found.detach().double().sum(dim=-1)[0].cpu().numpy()
-        n_passes += n_steps * (1 + BACKWARD)
-        if abs(scores.sum() - gained) <= COMPLETE * abs(gained):
-            break
-    return MethodScores(scores, n_passes, gained=gained)
 
 
 def attention_gradient(subject: Subject) -> MethodScores:

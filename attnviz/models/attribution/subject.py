@@ -105,7 +105,6 @@ class MethodScores:
     others: tuple[tuple[str, float], ...] = ()
     signed: bool = True  # whether a score below 0 speaks against the answer
     not_held: tuple[str, ...] = ()  # why it may not add up
-    gained: float | None = None  # what the scores are to add up to, and may miss
 
 
 def attribute(subject: Subject, method: str) -> Attribution:

@@ -11,15 +11,13 @@ from PIL import Image
 from attnviz.commands.attribute.card_report import CHANCE, NUMBERS, card_report, write_verdicts
 from attnviz.commands.attribute.spec import AttributeSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
-from attnviz.models.attribution import METHODS, gradients
+from attnviz.models.attribution import METHODS
 from attnviz.options import build
-from attnviz.records import Provenance, Tokens
-from attnviz.records.attribution import Attribution, Target
+from attnviz.records import Provenance
 from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Heatmap, Note, Report
 from attnviz.running import Progress, Result
 from attnviz.table.numbers import Numbers
-from attnviz.views.attribution import attribution_report
 from tests import events as of
 from tests.made import known, unpack_page
 from tests.pretrained import NEEDS, saved
@@ -85,19 +83,8 @@ def test_a_terminal_shows_sides_with_and_without_colour(tmp_path: Path) -> None:
 
 
 def test_all_are_all(tmp_path: Path) -> None:
-    pytest.importorskip("captum", reason="pip install 'attnviz[attribution]'")
     data: Any = report(inline_text="a fine film", out=str(tmp_path), method="all").data
     assert list(data["methods"]) == [method.name for method in METHODS]
-
-
-def test_all_do_without_captum_where_it_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gradients, "find_spec", lambda _: None)
-    drawn = of.result(iter(events(inline_text="a fine film", out=str(tmp_path), method="all")))
-    data: Any = of.report(drawn).data
-    assert "integrated-gradients" not in data["methods"]
-    assert any("pip install 'attnviz[attribution]'" in notice for notice in drawn.notices)
-    with pytest.raises(InvalidOption, match="needs captum"):
-        events(inline_text="a fine film", out=str(tmp_path), method="integrated-gradients")
 
 
 def test_methods_are_drawn_side_by_side(tmp_path: Path) -> None:
@@ -208,20 +195,6 @@ def test_equal_numbers_of_every_text_show_nothing_of_others() -> None:
     found = verdict(random=np.full(20, 0.1), relevance=np.full(20, 0.6))
     assert "at random (paired difference): relevance 0.500" in found
     assert "More than by chance" not in found
-
-
-def test_integrated_gradients_say_by_how_much_they_miss_their_sum(tmp_path: Path) -> None:
-    """Within 5 % they are shares of what the logit gains; beyond it that is not claimed."""
-    pytest.importorskip("captum", reason="pip install 'attnviz[attribution]'")
-    drawn = report(inline_text="the film was not good", method="integrated-gradients", out=str(tmp_path))
-    assert re.search(r"the logit gains -?[0-9.]+ over words of zeros, a gap of [0-4]\.[0-9]%\.", said(drawn))
-    tokens = Tokens(("a", "b"), ((0, 1), (2, 3)), (False, False))
-    found = Attribution("m", tokens, np.array([0.5, 0.2]), Target("x", "", 0.9), PROVENANCE, 3, gained=1.0)
-    assert found.gap == pytest.approx(0.3)
-    far = attribution_report([found], None, 5)
-    assert isinstance(far.data["methods"], dict)
-    assert far.data["methods"]["m"]["gained"] == 1.0
-    assert "a gap of 30.0%: too much for its scores to be shares of the answer" in said(far)
 
 
 @pytest.fixture
