@@ -173,8 +173,8 @@ def test_nothing_held_out(n_texts: int, tmp_path: Path) -> None:
     metrics = load_metrics(tmp_path / "model")
     assert (metrics.n_texts, metrics.held_out, metrics.history.epochs) == (n_texts, None, ())
     card = (tmp_path / "model/README.md").read_text(encoding="utf-8")
-    assert "No epoch was measured on texts held out." in card
-    assert "accuracy (95" not in card
+    assert "texts, and 0 held out" in card
+    assert "accuracy on" not in card
     assert set(content(tmp_path / "model")) == set(FILES)
 
 
