@@ -13,7 +13,7 @@ from attnviz.words import Language
 TokenizerKind = Literal["word", "bpe"]
 KeepKind = Literal["head", "head-tail"]
 NormKind = Literal["pre", "post"]
-PoolKind = Literal["mean", "cls", "attention"]
+PoolKind = Literal["mean", "cls"]
 StorageKind = Literal["float32", "float16", "int8"]
 AttentionKind = Literal["self", "encoder", "decoder", "cross"]
 AnswerKind = Literal["answer", "full"]

@@ -1,7 +1,7 @@
 """How good a classifier's answers are. Knows arrays of labels and probabilities; no texts, no models, no views.
 
 These are numbers of a set of texts, not of a head, and so no measures that a user can name. Labels are counted from 0.
-A number of no texts at all is refused: a mean of nothing is neither 0 nor 1.
+All are of one text at least: a mean of nothing is neither 0 nor 1.
 """
 
 from math import sqrt
@@ -10,7 +10,6 @@ from statistics import NormalDist
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attnviz.errors import InvalidSource
 from attnviz.table.intervals import Interval
 
 N_BINS = 15  # as in Guo et al.
@@ -37,11 +36,9 @@ def accuracy(gold: Labels, predicted: Labels) -> Interval:
     """Return the share of texts whose predicted label is the gold one, with its 95 % score interval.
 
     From 0 to 1. The interval is that of Wilson 1927, doi:10.1080/01621459.1927.10502953: it stays within 0 to 1 and is
-    never empty, not even where all texts are right. It takes the texts for independent draws. Raises InvalidSource
-    without texts.
+    never empty, not even where all texts are right. It takes the texts for independent draws.
     """
-    n = _count_texts(gold)
-    return compute_score_interval(float((gold == predicted).mean()), n)
+    return compute_score_interval(float((gold == predicted).mean()), len(gold))
 
 
 def compute_score_interval(share: float, n: int) -> Interval:
@@ -72,10 +69,8 @@ def find_occurring_labels(confusion: Confusion) -> Bool[np.ndarray, " label"]:
 def macro_f1(confusion: Confusion) -> float:
     """Return the mean F1 of the labels, common and rare alike (averaged F1 of Opitz and Burst 2019, arXiv:1911.03347).
 
-    From 0 to 1. A label that neither occurs nor is predicted is left out, so that a perfect classifier has 1. Raises
-    InvalidSource without texts.
+    From 0 to 1. A label that neither occurs nor is predicted is left out, so that a perfect classifier has 1.
     """
-    _count_texts(confusion[find_occurring_labels(confusion)])
     return float(f1(confusion)[find_occurring_labels(confusion)].mean())
 
 
@@ -84,16 +79,15 @@ def calibration_error(probability: Confidences, correct: Correct, n_bins: int = 
 
     From 0 (of the texts with confidence p, a share p is right) to 1 (Guo et al. 2017, arXiv:1706.04599). Bins are of
     equal width: bin b of n holds b/n < confidence ≤ (b + 1)/n, the first also 0. The error depends on their number, and
-    few texts have more of it by chance. Raises InvalidSource without texts.
+    few texts have more of it by chance.
     """
-    n = _count_texts(probability)
     edges = np.arange(1, n_bins) / n_bins  # divided and not added up, so that 0.2 lies on the edge 3/15
     bins = np.searchsorted(edges, probability, side="left")
     n_texts = np.bincount(bins, minlength=n_bins)
     filled = n_texts > 0
     sums = (np.bincount(bins, weights=values, minlength=n_bins)[filled] for values in (correct, probability))
     right, confidence = (of_bins / n_texts[filled] for of_bins in sums)
-    return float((n_texts[filled] * np.abs(right - confidence)).sum() / n)
+    return float((n_texts[filled] * np.abs(right - confidence)).sum() / len(probability))
 
 
 def draw_calibrated_error(probability: Confidences, n_bins: int = N_BINS) -> tuple[float, float]:
@@ -101,7 +95,7 @@ def draw_calibrated_error(probability: Confidences, n_bins: int = N_BINS) -> tup
 
     The fewer the texts, the more error chance gives: 60 texts have about 0.1 of it however well calibrated their model
     is, so that an error says something only beside this. By 200 draws of which texts are right (consistency sampling,
-    Bröcker and Smith 2007, doi:10.1175/WAF993.1), the same each time. Raises InvalidSource without texts.
+    Bröcker and Smith 2007, doi:10.1175/WAF993.1), the same each time.
     """
     drawn = np.random.default_rng(0)
     errors = [
@@ -115,15 +109,8 @@ def log_loss(probabilities: Float[np.ndarray, "text label"], gold: Labels) -> fl
     """Return the mean over texts of -ln p, p the probability of the gold label (Good 1952, the logarithmic score).
 
     Nats, from 0 (certain and right). A p below 2.2e-16 counts as 2.2e-16, so that one text that the model rules out
-    costs 36 nats and not all there is. Raises InvalidSource without texts.
+    costs 36 nats and not all there is.
     """
-    given = probabilities[np.arange(_count_texts(gold)), gold].astype(np.float64)
+    given = probabilities[np.arange(len(gold)), gold].astype(np.float64)
     # ln(1/p) and not -ln p: 0 for certainty, never -0.
     return float(np.log(1 / np.clip(given, MIN_PROBABILITY, 1.0)).mean())
-
-
-def _count_texts(texts: np.ndarray) -> int:
-    """Return the number of texts. Raises InvalidSource where there are none."""
-    if not len(texts):
-        raise InvalidSource("there is no text with a label to score", hint="Name a data set that has labels.")
-    return len(texts)

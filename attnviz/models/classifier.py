@@ -36,7 +36,6 @@ class Classifier(nn.Module):
         super().__init__()
         self.config = config
         self.encoder = Encoder(config.encoder, reach)
-        self.pool = Pool(config.pool, config.encoder.d_model)
         self.dropout = nn.Dropout(dropout)
         self.output = nn.Linear(config.encoder.d_model, len(config.labels))
         self.register_buffer("temperature", torch.ones(()))
@@ -54,32 +53,13 @@ class Classifier(nn.Module):
     def classify(
         self, states: Float[Tensor, "text token d"], real: Bool[Tensor, "text token"]
     ) -> Float[Tensor, "text label"]:
-        """Return logits of each text from the states of its tokens."""
-        return torch.as_tensor(self.output(self.dropout(self.pool(states, real))))
+        """Return logits of each text from the states of its tokens, `real` but for padding.
 
-
-class Pool(nn.Module):
-    """The states of a text's tokens as one vector, in one of three ways.
-
-    "cls" takes the state of the first token, a [CLS] in front of the text (Devlin et al. 2019, arXiv:1810.04805),
-    "mean" the mean over the tokens of the text, padding aside, and "attention" a mean whose weights are learned:
-    softmax over a score per token (Yang et al. 2016, ACL N16-1174, simplified).
-    """
-
-    def __init__(self, kind: PoolKind, d_model: int) -> None:
-        super().__init__()
-        self.kind = kind
-        self.score = nn.Linear(d_model, 1) if kind == "attention" else None
-
-    def forward(
-        self, states: Float[Tensor, "text token d_model"], real: Bool[Tensor, "text token"]
-    ) -> Float[Tensor, "text d_model"]:
-        """Return one vector for each text. `real` is False for padding."""
-        if self.score is not None:
-            scores = self.score(states).squeeze(-1).masked_fill(~real, -torch.inf)
-            return torch.as_tensor((scores.softmax(dim=-1).unsqueeze(-1) * states).sum(dim=1))
+        Pooled are the states of the first token, a [CLS] (Devlin et al. 2019, arXiv:1810.04805), or the mean over all.
+        """
         counted = real.unsqueeze(-1)
-        return states[:, 0] if self.kind == "cls" else (states * counted).sum(dim=1) / counted.sum(dim=1)
+        pooled = states[:, 0] if self.config.pool == "cls" else (states * counted).sum(dim=1) / counted.sum(dim=1)
+        return torch.as_tensor(self.output(self.dropout(pooled)))
 
 
 def fit_temperature(logits: Float[Tensor, "text label"], labels: Int[Tensor, " text"]) -> float:

@@ -7,17 +7,12 @@ from attnviz.models.protocols import AttentionModel
 
 
 @lru_cache(maxsize=1)
-def open_model(
-    reference: ModelReference, vocabulary: tuple[str, ...] = (), *, keep_memory: bool = True
-) -> AttentionModel:
-    """Open a model, which a process reads once, and what it computes with. `keep_memory`: sizes of blocks recur."""
+def open_model(reference: ModelReference, vocabulary: tuple[str, ...] = ()) -> AttentionModel:
+    """Open a model, which a process reads once, and what it computes with."""
     # Torch comes with it, and is imported by workers alone.
-    from attnviz.models.device import keep_freed_memory, return_freed_memory, use_one_thread
+    from attnviz.models.device import keep_freed_memory, use_one_thread
 
     use_one_thread()  # with more of them, and on a cluster nobody knows how many, sums have other bits
-    if keep_memory:
-        keep_freed_memory()
-    else:
-        return_freed_memory()
+    keep_freed_memory()  # sizes of blocks recur
     open_model.cache_clear()  # first: two models may have no room
     return reference.open(vocabulary)

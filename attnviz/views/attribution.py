@@ -105,12 +105,9 @@ def _compose_notes(found: Sequence[Attribution], target: str) -> Iterator[str]:
                 f"{each.total:.4f}."
             )
     signed = [each.method for each in found if each.signed]
-    unsigned = [each.method for each in found if each.method not in signed]
     if signed:
         sides = f"raises {target}, below 0 lowers it" if is_score else f"speaks for {target}, below 0 against it"
         yield f"Above 0 {sides} ({', '.join(signed)})."
-    if unsigned:
-        yield f"Not signed, and so no sides: {', '.join(unsigned)}."
     passes = ", ".join(f"{each.method} {each.n_passes}" for each in found)
     yield f"Forward passes, a backward pass counted as two: {passes}. attnviz attribute --card tests these methods."
 

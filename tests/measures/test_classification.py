@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.errors import InvalidSource
 from attnviz.measures.classification import (
     accuracy,
     calibration_error,
@@ -152,19 +151,3 @@ def test_certain_and_wrong_costs_36_nats() -> None:
 def test_log_loss_keeps_its_precision_in_float32() -> None:
     probabilities = np.full((3000, 2), 0.1, dtype=np.float32)
     assert log_loss(probabilities, np.zeros(3000, dtype=np.int64)) == pytest.approx(-log(np.float32(0.1)), abs=1e-12)
-
-
-# No texts
-
-
-def test_nothing_has_no_score() -> None:
-    nothing, never = np.zeros(0), np.zeros(0, dtype=bool)
-    with pytest.raises(InvalidSource, match="no text with a label"):
-        accuracy(NONE, NONE)
-    with pytest.raises(InvalidSource, match="no text with a label"):
-        macro_f1(np.zeros((2, 2), dtype=np.int64))
-    with pytest.raises(InvalidSource, match="no text with a label"):
-        calibration_error(nothing, never)
-    with pytest.raises(InvalidSource, match="no text with a label"):
-        log_loss(np.zeros((0, 2)), NONE)
-    assert f1(np.zeros((2, 2), dtype=np.int64)).tolist() == [0, 0]

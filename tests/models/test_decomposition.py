@@ -29,8 +29,7 @@ LABELS, MASK, CAUSAL = "AutoModelForSequenceClassification", "AutoModelForMasked
 OURS: dict[str, tuple[int, PoolKind, Any, int]] = {
     "one layer": (1, "mean", "pre", 3),
     "two layers": (2, "mean", "pre", 3),
-    "two layers, attention pooling": (2, "attention", "pre", 3),
-    "one layer, attention pooling, sinusoids": (1, "attention", "pre", 0),
+    "one layer, sinusoids": (1, "mean", "pre", 0),
     "two layers, the first token, norms behind": (2, "cls", "post", 3),
 }
 
@@ -103,7 +102,7 @@ def test_parts_of_our_encoders_sum_to_what_they_answer(form: str, tmp_path: Path
     assert n_read == (1 if "first token" in form else len(stream.subject.ids))
 
 
-@pytest.mark.parametrize("form", ["two layers, attention pooling", "two layers, the first token, norms behind"])
+@pytest.mark.parametrize("form", ["two layers", "two layers, the first token, norms behind"])
 def test_knock_outs_of_ours_are_those_of_a_model_hooked_by_hand(form: str, tmp_path: Path) -> None:
     folder = make_ours(tmp_path, form)
     stream, classifier = take_apart(folder), load_checkpoint(folder).classifier.eval()

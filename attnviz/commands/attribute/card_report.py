@@ -15,6 +15,15 @@ from attnviz.table.numbers import Numbers
 from attnviz.views import captions
 
 MAX_NAME = 80
+READING = (
+    "Comprehensiveness is what the answer loses of its probability, or of its number, as a mean, when the first 5, 10, "
+    "20 and 50 % of the tokens are deleted; sufficiency what it loses when only these are left, below 0 where it gains "
+    "(DeYoung et al. 2020). ± is half of a 95 % interval over texts.",
+    "τ (Kendall) compares the sizes of all scores with those of leave-one-out and of the gradient (Jain & Wallace "
+    "2019), deleting counts the few that are ranked first: the two may disagree.",
+    "A difference counts as more than chance where its p-value is at most .05 after a correction for all methods, "
+    "and against the best for all pairs of methods (Holm 1979): an interval above 0 alone does not do.",
+)
 
 
 NUMBERS = ("comprehensiveness", "sufficiency", "tau_leave_one_out", "tau_gradient", "n_passes")
@@ -32,7 +41,7 @@ def card_report(methods: Numbers, provenance: Provenance, corpus: str, kind: Ans
     model = escape_for_display(provenance.model, MAX_NAME)
     blocks: list[Block] = [_table(by_method)]
     lost = {name: rows.array("comprehensiveness") for name, rows in by_method.items()}
-    blocks += map(Note, (*write_verdicts(lost), *_reading(kind)))
+    blocks += map(Note, (*write_verdicts(lost), *READING))
     return Report(
         title=f"what explains the answers of {model}, tested on {of}",
         subtitle=f"{captions.describe_status(provenance)} · {format_count(len(names), 'texts')}",
@@ -105,25 +114,6 @@ def _table(by_method: Mapping[str, Numbers]) -> Table:
         taus = (f"{mean:.3f}" for mean in found.mean[2:4])
         rows.append(("chance" if name == CHANCE else name, *deleted, *taus, f"{found.mean[4]:.0f}"))
     return Table("card", "methods, tested", "facts", columns, tuple(rows))
-
-
-def _reading(kind: AnswerKind) -> Iterator[str]:
-    is_score = kind == "score"
-    lost = "by how much the score falls" if is_score else "the probability that the answer loses"
-    left = "by how much it falls" if is_score else "what it loses"
-    yield (
-        f"Comprehensiveness is {lost}, as a mean, when the first 5, 10, 20 and 50 % of "
-        f"the tokens are deleted; sufficiency {left} when only these are left, below 0 where it "
-        f"{'rises' if is_score else 'gains'} (DeYoung et al. 2020). ± is half of a 95 % interval over texts."
-    )
-    yield (
-        "τ (Kendall) compares the sizes of all scores with those of leave-one-out and of the gradient (Jain & Wallace "
-        "2019), deleting counts the few that are ranked first: the two may disagree."
-    )
-    yield (
-        "A difference counts as more than chance where its p-value is at most .05 after a correction for all methods, "
-        "and against the best for all pairs of methods (Holm 1979): an interval above 0 alone does not do."
-    )
 
 
 def _data(rows: Numbers) -> dict[str, object]:

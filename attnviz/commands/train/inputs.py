@@ -1,6 +1,5 @@
 """What `attnviz train`, `attnviz vocab` and `attnviz predict` read and write."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +9,9 @@ from attnviz.commands.train.spec import PredictSpec, TrainSpec, VocabSpec
 from attnviz.errors import InvalidOption
 from attnviz.inputs import Inputs, read_inputs
 from attnviz.models.loading import find_model
-from attnviz.models.protocols import WINDOW, Classifies
+from attnviz.models.protocols import Classifies
 from attnviz.models.sizes import head_size
 from attnviz.renderers import PAGE_FORMAT, choose_renderers
-from attnviz.running.metrics import NAME as METRICS
-from attnviz.text import Document
 
 WEIGHTS, STATE = "model.safetensors", "training.safetensors"
 
@@ -42,13 +39,7 @@ def predict_inputs(spec: PredictSpec) -> Inputs:
     formats = [plugin.name for plugin in choose_renderers(spec.figure.format, spec.figure.open)]
     if drawn := [name for name in formats if name != PAGE_FORMAT]:
         raise InvalidOption(f"predict draws no {drawn[0]}", hint="--format html is a page; heatmap and attribute draw.")
-    inputs = read_inputs([reference], spec.text, every=True, out=spec.figure.out if formats else None)
-    return replace(inputs, n_workers=min(spec.workers or 1, len(split_windows(inputs.documents))))
-
-
-def split_windows(documents: Sequence[Document]) -> list[Sequence[Document]]:
-    """Split the texts into what one process reads at a time, in order."""
-    return [documents[start : start + WINDOW] for start in range(0, len(documents), WINDOW)]
+    return read_inputs([reference], spec.text, every=True, out=spec.figure.out if formats else None)
 
 
 def name_option(name: str) -> str:
@@ -57,10 +48,10 @@ def name_option(name: str) -> str:
 
 
 def refuse_to_overwrite(folder: Path, spec: TrainSpec) -> None:
-    """Raises InvalidOption where a model or a run would be lost, and for a model without a run to go on with."""
-    if exists(folder / WEIGHTS) and not (exists(folder / STATE) or exists(folder / METRICS)):
-        problem = f"{folder} holds a model, but nothing of the run that made it"
-        raise InvalidOption(problem, hint="Choose another --out.")
-    for name, what in ((STATE, "an unfinished training run"), (WEIGHTS, "a model")):
-        if not spec.resume and exists(folder / name):
-            raise InvalidOption(f"{folder} holds {what}", hint="Go on with it by --resume, or choose another --out.")
+    """Raises InvalidOption where a model or a run would be lost, and where a run has ended."""
+    if exists(folder / STATE):
+        if not spec.resume:
+            hint = "Go on with it by --resume, or choose another --out."
+            raise InvalidOption(f"{folder} holds an unfinished training run", hint=hint)
+    elif exists(folder / WEIGHTS):
+        raise InvalidOption(f"{folder} holds a model, and no run that stopped", hint="Choose another --out.")

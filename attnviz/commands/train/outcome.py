@@ -66,11 +66,11 @@ def _validate(run: Run, stored: Classifier) -> ValidationMetrics:
     )
 
 
-def write_card(folder: Path, metrics: Metrics, *notices: str) -> Result:
+def write_card(folder: Path, metrics: Metrics) -> Result:
     """Draw and describe a run that ended. The same metrics give the same files."""
     report = card_report(metrics)
     pictures = dict(png(report, FigureStyle()))
     for name, data in pictures.items():
         store.write(folder / name, data)
     store.write(folder / CARD, document(report, {Path(name).stem: name for name in pictures}).encode())
-    return Result(report, tuple(folder / name for name in (*CHECKPOINT, METRICS, CARD, *pictures)), notices)
+    return Result(report, tuple(folder / name for name in (*CHECKPOINT, METRICS, CARD, *pictures)))

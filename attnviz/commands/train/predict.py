@@ -1,11 +1,9 @@
 """`attnviz predict`: from texts to labels and probabilities, and how often they are right."""
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain, repeat
 
 from attnviz import store
-from attnviz.commands.train.inputs import split_windows
 from attnviz.commands.train.predictions import prediction_rows, predictions_report
 from attnviz.commands.train.spec import PredictSpec
 from attnviz.display import format_count
@@ -13,7 +11,7 @@ from attnviz.errors import InvalidModel
 from attnviz.inputs import Inputs
 from attnviz.models.built_in import TRAINED
 from attnviz.models.device import return_freed_memory
-from attnviz.models.loading import ModelReference, find_model
+from attnviz.models.loading import find_model
 from attnviz.models.protocols import Classifies
 from attnviz.records.answers import AnswerInfo
 from attnviz.records.training_metrics import Prediction
@@ -21,15 +19,10 @@ from attnviz.registry import load
 from attnviz.renderers import PAGE_FORMAT
 from attnviz.report import Note
 from attnviz.running import Events, Progress, Result
-from attnviz.running.executors import open_executor
-from attnviz.running.open_model import open_model
-from attnviz.specs import KeepKind
 from attnviz.store.manifest import TextNumbers
-from attnviz.text import Document
 from attnviz.views.answers import describe_answer
 
 PICTURES = "attnviz.running.pictures:Pictures"  # imported for a page only: it brings matplotlib
-Limit = tuple[int | None, KeepKind]  # how many tokens of a text are read, and which
 
 
 def predict(spec: PredictSpec, inputs: Inputs) -> Events:
@@ -48,13 +41,8 @@ def predict(spec: PredictSpec, inputs: Inputs) -> Events:
     limit = spec.max_tokens or model.max_tokens, spec.keep or model.keep
     model = model.limit_tokens(*limit)
     yield Progress(0, len(chosen), "texts", notices=inputs.corpus.notices)
-    answers: Iterable[Prediction]
-    if inputs.n_workers > 1 and not spec.model.without_mean:  # a mean over the texts is worked out once
-        answers = _share_out(inputs, limit)
-    else:
-        answers = model.classify(chosen)
     predictions = []
-    for prediction in answers:
+    for prediction in model.classify(chosen):
         predictions.append(prediction)
         yield Progress(len(predictions), len(chosen), "texts", prediction.text_name)
     report = predictions_report(
@@ -85,17 +73,3 @@ def _compare_answers(answers: AnswerInfo, found: Sequence[Prediction], whole: Se
     several = [[(answers.choose_labels(each), each.scores) for each in of] for of in (found, whole)]
     n_changed = sum(one != other for one, other in zip(*several, strict=True))
     return f"With all heads {n_changed:,} of {format_count(len(whole), 'texts')} get another answer."
-
-
-def _share_out(inputs: Inputs, limit: Limit) -> Generator[Prediction]:
-    """Yield one prediction per text, in order, the same to the bit. Raises ExecutionError where processes die."""
-    windows = split_windows(inputs.documents)
-    with open_executor(inputs.n_workers) as (executor, _):
-        yield from chain.from_iterable(executor.map(_classify_window, repeat(inputs.model), repeat(limit), windows))
-
-
-def _classify_window(reference: ModelReference, limit: Limit, documents: Sequence[Document]) -> list[Prediction]:
-    """Classify one window, in a worker. Raises what reading the model and its texts raises."""
-    model = open_model(reference, keep_memory=False)
-    assert isinstance(model, Classifies)
-    return list(model.limit_tokens(*limit).classify(documents))

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from attnviz.display import CUT, escape_for_display, pluralize
+from attnviz.display import escape_for_display, format_count, pluralize
 from attnviz.measures import classification
 from attnviz.measures.classification import N_BINS
 from attnviz.records.answers import MIN_PROBABILITY, AnswerInfo
@@ -64,10 +64,9 @@ def predictions_report(
         right = "{accuracy:.1%} of {scored:,} labelled texts are right (95 % interval {0:.1%} to {1:.1%})."
         blocks += [Note(right.format(*scores["accuracy_interval"], **scores), leads=True), *_list_score_tables(scores)]
     blocks += map(Note, _notes(predictions, answers, scores, few))
-    n_texts = f"{len(predictions)} text{'' if len(predictions) == 1 else 's'}"
     return Report(
         title=f"{_shorten(model)} {'scores' if answers.kind == 'score' else 'classifies'} {_shorten(corpus)}",
-        subtitle=f"{_shorten(status)} · {n_texts}",
+        subtitle=f"{_shorten(status)} · {format_count(len(predictions), 'texts')}",
         blocks=tuple(blocks),
         data={
             "model": model,
@@ -178,7 +177,7 @@ def _predictions_table(
     headings = {"label": ("predicted", "probability"), "labels": ("predicted",), "score": names}[answers.kind]
     columns = [Column("text"), *map(Column, headings), *([Column("given")] if labelled else [])]
     columns.append(Column("tokens read", minor=True))
-    shown = [_shorten_name(p.text_name, MAX_NAMES_LENGTH[labelled]) for p in predictions]
+    shown = [escape_for_display(p.text_name, MAX_NAMES_LENGTH[labelled]) for p in predictions]
     alike, rows = Counter(shown), list[Row]()  # texts that begin alike have a number, as those of data sets have
     for place, (name, p, row) in enumerate(zip(shown, predictions, found, strict=True)):
         verdict: Row = ("-",) * len(headings)
@@ -191,15 +190,6 @@ def _predictions_table(
         rows.append((name if alike[name] == 1 else f"{name}[{place}]", *verdict, *cells, f"{p.n_read} of {p.n_tokens}"))
     more = MORE if labelled or len(rows) > 1 else ""
     return Table("predictions", "", "answer", tuple(columns), tuple(rows), more=more)
-
-
-def _shorten_name(name: str, longest: int) -> str:
-    """Cut a text's name in its middle: it begins with what it is and ends with its place in a data set."""
-    if len(name) <= longest:
-        return escape_for_display(name, MAX_TITLE_LENGTH)
-    half = (longest - len(CUT)) // 2
-    head, tail = name[:half].rstrip(" "), name[-half:].lstrip(" ")  # a space that the cut laid bare is no end
-    return escape_for_display(head, MAX_TITLE_LENGTH) + CUT + escape_for_display(tail, MAX_TITLE_LENGTH)
 
 
 def _counts_table(found: Numbers, answers: AnswerInfo) -> Table:
@@ -216,18 +206,12 @@ def _counts_table(found: Numbers, answers: AnswerInfo) -> Table:
 
 
 def _numbers_table(answered: Numbers, answers: AnswerInfo) -> Table:
-    """Say how the numbers of all texts are spread."""
-    values = np.array([each or [np.nan] * len(answers.labels) for each in answered.array("values")])
-    found = summarize(values)
-    rows: list[Row] = [("texts", *found.n.tolist())]
-    if n_others := len(values) - int(found.n[0]):
-        rows.append(("not judged", *(n_others,) * len(answers.labels)))
-    if found.n[0]:
-        rows.append(("mean", *found.mean.tolist()))
-        rows.append(("standard deviation", *np.nanstd(values, axis=0).tolist()))
-        rows.append(("smallest", *found.smallest.tolist()))
-        rows.append(("largest", *found.largest.tolist()))
-    columns = (Column("what"), *(Column(escape_for_display(name)) for name in answers.labels))
+    """Say how the numbers of all texts are spread, a row for each number that the model gives."""
+    found = summarize(np.array([each or [np.nan] * len(answers.labels) for each in answered.array("values")]))
+    names = map(escape_for_display, answers.labels)
+    numbers = (each.tolist() for each in (found.n, found.mean, found.smallest, found.largest))
+    rows = [row for row in zip(names, *numbers, strict=True) if row[1]]
+    columns = tuple(map(Column, ("number", "texts", "mean", "smallest", "largest")))
     return Table("predictions", "what the texts are given", "answer", columns, tuple(rows), more=MORE)
 
 

@@ -104,11 +104,12 @@ class WordObjectives(nn.Module):
 
 
 class Pretraining:
-    """The first stage: `epochs` passes over the texts. As for `Training`, each step follows from seed and number."""
+    """The first stage: `epochs` passes over the texts, or none.
 
-    def __init__(
-        self, encoder: Encoder, windows: Windows, epochs: int, seed: int, learning_rate: float | None = None
-    ) -> None:
+    As for `Training`, each step follows from seed and number.
+    """
+
+    def __init__(self, encoder: Encoder, windows: Windows, epochs: int, seed: int, learning_rate: float | None) -> None:
         self.encoder = encoder
         config = encoder.config
         self.objectives = WordObjectives(config.n_words, config.d_model).to(encoder.embedding.words.weight.device)
@@ -118,8 +119,7 @@ class Pretraining:
         self.steps_per_epoch = -(-len(windows) // BATCH)
         self.n_steps = epochs * self.steps_per_epoch
         usual = LEARNING_RATE_OF_ONE_HEAD if config.n_heads == 1 else LEARNING_RATE
-        rate = usual if learning_rate is None else learning_rate
-        self.optimizer = Optimizer((encoder, self.objectives), rate, self.n_steps)
+        self.optimizer = Optimizer((encoder, self.objectives), learning_rate or usual, self.n_steps)
 
     def steps(self) -> Iterator[tuple[float, float]]:
         """Train, and yield for each step the loss of masked words and the share of them that is found."""
@@ -143,7 +143,7 @@ class Pretraining:
     def _choose_what_learns(self) -> None:
         """Let position biases learn now and stay afterwards: torch's quickest kernel takes no mask that learns."""
         for module in self.encoder.modules():
-            if isinstance(module, PositionBias):
+            if isinstance(module, PositionBias) and self.n_steps:
                 module.bias.requires_grad_(self.done < self.n_steps)
 
     def measure_held_out_loss(self, windows: Windows) -> float:

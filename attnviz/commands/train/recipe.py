@@ -66,10 +66,8 @@ def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: S
     with enough_memory(), seeded(spec.seed):
         config = _make_config(spec, len(vocabulary), kinds)
         classifier = Classifier(config, spec.dropout, reach=spec.max_tokens or 0).to(device)
-        pretraining = None
-        if spec.pretrain:
-            windows = Windows(training_texts.texts)
-            pretraining = Pretraining(classifier.encoder, windows, spec.pretrain, spec.seed, spec.pretrain_rate)
+        windows = Windows(training_texts.texts)
+        pretraining = Pretraining(classifier.encoder, windows, spec.pretrain, spec.seed, spec.pretrain_rate)
         training = Training(classifier, training_texts, held_texts, spec, pretraining)
     return Run(vocabulary, training, described)
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from attnviz import store
 from attnviz.bounded import exists
-from attnviz.commands.train.inputs import STATE, WEIGHTS, name_option, refuse_to_overwrite
+from attnviz.commands.train.inputs import STATE, name_option, refuse_to_overwrite
 from attnviz.commands.train.outcome import measure, write_card
 from attnviz.commands.train.recipe import Run, begin
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.state import load_state, name_file_in_errors, state_bytes
 from attnviz.commands.train.training import TrainingStep
-from attnviz.errors import InvalidModel, InvalidOption, InvalidSource
+from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.inputs import Inputs
 from attnviz.models.checkpoint import save_checkpoint
 from attnviz.models.device import keep_freed_memory
@@ -22,7 +22,7 @@ from attnviz.options import list_values
 from attnviz.records import Setting
 from attnviz.running import Events, Progress
 from attnviz.running.metrics import NAME as METRICS
-from attnviz.running.metrics import encode_metrics, load_metrics
+from attnviz.running.metrics import encode_metrics
 from attnviz.specs import PrintOptions
 
 PRINT_OPTIONS = tuple(field.name for field in fields(PrintOptions))
@@ -45,18 +45,9 @@ def train(spec: TrainSpec, inputs: Inputs) -> Events:
         settings = {name: v for name, v in list_values(spec).items() if name not in NOT_IN_IDENTITY and v is not None}
         identity = {**settings, "data_sha256": _sha256(texts, labels)}
         notices, state = corpus.notices, None
-        if spec.resume and exists(folder / STATE):
+        if exists(folder / STATE):
             state, earlier = load_state(folder / STATE)
             _refuse_another_run(folder, earlier, identity)
-        elif spec.resume and exists(folder / METRICS):
-            metrics = load_metrics(folder)
-            _refuse_another_run(folder, {**metrics.settings, "data_sha256": metrics.data_sha256}, identity)
-            weights = folder / WEIGHTS
-            if not weights.is_file() or hashlib.sha256(weights.read_bytes()).hexdigest() != metrics.weights_sha256:
-                hint = "Choose another --out to train from the beginning."
-                raise InvalidModel(f"{weights} is not the file that {METRICS} was measured on", hint=hint)
-            yield write_card(folder, metrics, f"{spec.out} holds the end of this run already; nothing was trained")
-            return
         elif spec.resume:
             notices = (*notices, f"{folder} holds no training run to go on with: starting from the beginning")
         run = begin(texts, labels, spec, names)
@@ -90,10 +81,6 @@ class _TrainingLog:
         self.training = run.training
         self.spec = run.training.spec
         self.saved = self.training.n_done  # steps that another run need not do again
-        best, done = self.training.history.best, self.training.done
-        # The best epoch lies in the folder, or the last where no text is held out.
-        epoch = best.number if best else done // self.training.steps_per_epoch
-        self.kept = f"{self.spec.out} holds {f'epoch {epoch}' if epoch else 'no model yet'}"
         self.n_texts, self.since = 0, time.monotonic()  # since training with labels began, in seconds
 
     def begin(self, data: str, notices: tuple[str, ...]) -> Progress:
@@ -103,11 +90,6 @@ class _TrainingLog:
         texts = f"{n_texts:,} texts of {data}, {f'{n_held_out:,}' if n_held_out else 'none'} held out"
         what = f"training on {texts}; {self.run.n_parameters:,} parameters"
         later = [f"going on after step {self.saved:,} of {training.n_all:,}"] if self.saved else []
-        if training.n_cut:  # what of the texts held out is beyond --max-tokens, and so never read in measuring
-            verb, left = "is" if training.n_cut == 1 else "are", training.n_left_out
-            tokens = "1 token is" if left == 1 else f"{left:,} tokens are"
-            cut = f"{training.n_cut:,} of {n_held_out:,} texts held out {verb} longer"
-            notices = (*notices, f"{cut} than {self.spec.max_tokens} tokens: {tokens} not read")
         return replace(self._progress("training", what, *later), notices=notices)
 
     def add(self, step: TrainingStep) -> Progress:
@@ -124,16 +106,13 @@ class _TrainingLog:
             return self._progress(line)
         held, self.saved = step.held_out, self.training.n_done
         measured = f"; held out: loss {held.loss:.4f}, accuracy {held.accuracy:.4f}" if held else ""
-        if step.improved:
-            accuracy = f", held-out accuracy {held.accuracy:.4f}" if held else ""
-            self.kept = f"{self.spec.out} holds epoch {step.epoch}{accuracy}"
         best = " (best so far)" if held and step.improved else ""
         return self._progress(line, f"{line}{measured}{best}")
 
     def _progress(self, label: str, *log: str) -> Progress:
         done, n_steps = self.training.n_done, self.training.n_all
         again = f"goes on after step {self.saved:,}" if self.saved else "starts from the beginning"
-        left = (f"stopped after step {done:,} of {n_steps:,}; {self.kept}", f"the same command with --resume {again}")
+        left = (f"stopped after step {done:,} of {n_steps:,}", f"the same command with --resume {again}")
         return Progress(done, n_steps, "steps", label=label, log=log, if_left=left)
 
 

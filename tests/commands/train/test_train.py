@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -22,13 +22,11 @@ from attnviz.models import checkpoint
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.predicting import logits, probabilities
 from attnviz.options import list_values, replace_values
-from attnviz.running import Progress
 from attnviz.running.metrics import load_metrics
 from attnviz.specs import OF_DATA_SETS, TextOptions
 from attnviz.text import load_corpus
 from tests.commands.train.runs import FILES, GOING_BACK, SPEC, finished, stopped
 from tests.made import content, known
-from tests.starting import train
 
 pytestmark = pytest.mark.usefixtures("few_probes")
 
@@ -46,16 +44,6 @@ def test_what_a_run_leaves(run: Path, tmp_path: Path) -> None:
         picture.load()
         told: dict[str, str] = dict(picture.text)  # type: ignore[attr-defined]  # of PNG only
     assert (told["data"], {"weights sha256", "command"} <= told.keys()) == ("sample train", True)
-
-
-def test_what_is_not_read_of_texts_held_out_is_said(table: Callable[..., str], tmp_path: Path) -> None:
-    data = table(("good one", 1), ("good two words", 1), ("bad one", 0), ("bad two and more", 0))
-    events = train(replace_values(SPEC, dataset=data, max_tokens=2, validation=0.4, out=str(tmp_path / "m")))
-    started = next(events)
-    assert isinstance(events, Generator)
-    assert isinstance(started, Progress)
-    events.close()
-    assert started.notices[0] == "2 of 2 texts held out are longer than 2 tokens: 3 tokens are not read"
 
 
 # Progress

@@ -16,12 +16,10 @@ from attnviz import store
 from attnviz.commands.train.inputs import STATE
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.state import load_state, state_bytes
-from attnviz.commands.train.training import Training
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.options import replace_values
-from attnviz.running import Result
 from attnviz.running.metrics import load_metrics
-from tests.commands.train.runs import CHECKPOINT, GOING_BACK, N_STEPS, SPEC, finished, probe_little, resumed, stopped
+from tests.commands.train.runs import FILES, GOING_BACK, N_STEPS, SPEC, finished, probe_little, resumed, stopped
 from tests.made import DAMAGES, content
 from tests.process import leave_part
 from tests.starting import train
@@ -104,27 +102,6 @@ def test_killed_at_every_file(run: Path, tmp_path: Path, monkeypatch: pytest.Mon
     assert n_files == 1 + 2 * 4 + 3 + 1, "state, two epochs of model and state, what is said of it, and the state goes"
 
 
-def test_a_finished_run_is_not_trained_again(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(run, tmp_path / "model")
-    (tmp_path / "model/README.md").unlink()
-    monkeypatch.setattr(Training, "__init__", None)
-    (only,) = train(replace(SPEC, out=str(tmp_path / "model"), resume=True))
-    assert isinstance(only, Result)
-    assert only.notices == (f"{tmp_path / 'model'} holds the end of this run already; nothing was trained",)
-    assert content(tmp_path / "model") == content(run)
-
-
-@pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_bytes(b"other")], ids=["gone", "changed"])
-def test_a_finished_run_without_its_weights(damage: Callable[[Path], object], run: Path, tmp_path: Path) -> None:
-    """It would be told that all is there."""
-    shutil.copytree(run, tmp_path / "model")
-    damage(tmp_path / "model/model.safetensors")
-    with pytest.raises(
-        InvalidModel, match=r"model.safetensors is not the file that metrics.json was measured on. Choose another --out"
-    ):
-        finished(replace(SPEC, resume=True), tmp_path / "model")
-
-
 # Damage
 
 
@@ -201,19 +178,10 @@ def test_a_long_reason_is_cut_so_that_the_hint_is_seen(tmp_path: Path) -> None:
 # Runs and models of others
 
 
-def left_after(n_steps: int, run: Path, folder: Path) -> Path:
-    """What a training leaves that was stopped then, or the whole one."""
-    if n_steps < N_STEPS:
-        stopped(SPEC, folder / "model", n_steps)
-    else:
-        shutil.copytree(run, folder / "model")
-    return folder / "model"
-
-
-@pytest.mark.parametrize("n_steps", [3, N_STEPS], ids=["unfinished", "finished"])
-def test_another_run_is_not_gone_on_with(n_steps: int, run: Path, tmp_path: Path) -> None:
+def test_another_run_is_not_gone_on_with(tmp_path: Path) -> None:
     """The setting that differs is named with both values."""
-    before = content(folder := left_after(n_steps, run, tmp_path))
+    stopped(SPEC, folder := tmp_path / "model", 3)
+    before = content(folder)
     others: dict[str, dict[str, object]] = {
         "--seed 0, not 5": {"seed": 5},
         "--epochs 2, not 3": {"epochs": 3},
@@ -239,23 +207,21 @@ def test_where_nothing_is_it_starts_from_the_beginning_and_says_so(tmp_path: Pat
     assert begun.notices[0] == f"{tmp_path / 'model'} holds no training run to go on with: starting from the beginning"
 
 
-@pytest.mark.parametrize(("n_steps", "said"), [(1, "an unfinished training run"), (N_STEPS, "a model")])
-def test_nothing_is_overwritten(n_steps: int, said: str, run: Path, tmp_path: Path) -> None:
-    before = content(folder := left_after(n_steps, run, tmp_path))
-    with pytest.raises(InvalidOption, match=f"holds {said}. Go on with it by --resume"):
+def test_an_unfinished_run_is_not_overwritten(tmp_path: Path) -> None:
+    stopped(SPEC, folder := tmp_path / "model", 1)
+    before = content(folder)
+    with pytest.raises(InvalidOption, match="holds an unfinished training run"):
         train(replace(SPEC, seed=1, out=str(folder)))
     assert content(folder) == before
 
 
 @pytest.mark.parametrize("resume", [False, True])
-@pytest.mark.parametrize("names", [CHECKPOINT, ("model.safetensors",), ("model.safetensors", "README.md")], ids=len)
-def test_a_model_of_others_is_not_overwritten(names: tuple[str, ...], resume: bool, run: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [FILES, ("model.safetensors",)], ids=len)
+def test_a_model_is_not_overwritten(names: tuple[str, ...], resume: bool, run: Path, tmp_path: Path) -> None:
     """There is no run to go on with, so `--resume` does not begin one over it and is not suggested."""
     for name in names:
         shutil.copy(run / name, tmp_path)
     before = content(tmp_path)
-    with pytest.raises(
-        InvalidOption, match=r"holds a model, but nothing of the run that made it\. Choose another --out\.$"
-    ):
+    with pytest.raises(InvalidOption, match=r"holds a model, and no run that stopped\. Choose another --out\.$"):
         finished(replace(SPEC, resume=resume), tmp_path)
     assert content(tmp_path) == before
