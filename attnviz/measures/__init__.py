@@ -42,96 +42,49 @@ def _measure(where: str, summary: str, unit: str, source: str, **more: Any) -> M
     return Measure(where.partition(":")[2], f"attnviz.measures.{where}", summary, unit, source, **more)
 
 
-def _share(name: str, summary: str, source: str, label: str, **more: Any) -> Measure:
-    """Register a share of attention, by which heads are named."""
-    return _measure(f"shares:{name}", summary, SHARE, source, label=label, **more)
+def _share(name: str, summary: str, source: str, label: str, *, of_places: bool = True, **more: Any) -> Measure:
+    """Register a share of attention, by which heads are named; `of_places` in the text, so of self-attention only."""
+    return _measure(f"shares:{name}", summary, SHARE, source, label=label, self_attention_only=of_places, **more)
 
 
 MEASURES = (
+    _measure("concentration:entropy", "how widely a query spreads its attention", NATS, "Clark et al. 2019"),
+    _measure("concentration:effective_keys", "how many keys a query attends to, exp of the entropy", KEYS, "Hill 1973"),
+    _measure("concentration:peak", "the share that goes to a query's favourite key", SHARE, "Voita et al. 2019"),
     _measure(
-        "concentration:entropy",
-        "how widely a query spreads its attention",
-        NATS,
-        "Clark et al. 2019",
+        "shares:distance", "how far away a query attends", TOKENS, "Vig & Belinkov 2019", self_attention_only=True
     ),
-    _measure(
-        "concentration:effective_keys",
-        "how many keys a query attends to, exp of the entropy",
-        KEYS,
-        "Hill 1973",
-    ),
-    _measure(
-        "concentration:peak",
-        "the share that goes to a query's favourite key",
-        SHARE,
-        "Voita et al. 2019",
-    ),
-    _measure(
-        "shares:distance",
-        "how far away a query attends",
-        TOKENS,
-        "Vig & Belinkov 2019",
-        self_attention_only=True,
-    ),
-    _share(
-        "to_self",
-        "the share that goes to the query's own position",
-        "Kovaleva et al. 2019",
-        "itself",
-        self_attention_only=True,
-    ),
-    _share(
-        "to_previous",
-        "the share that goes to the position before",
-        "Clark et al. 2019",
-        "previous token",
-        self_attention_only=True,
-    ),
-    _share(
-        "to_next",
-        "the share that goes to the position after",
-        "Clark et al. 2019",
-        "next token",
-        self_attention_only=True,
-    ),
-    _share(
-        "to_first",
-        "the share that goes to the first token, often a sink",
-        "Xiao et al. 2023",
-        "first token",
-        self_attention_only=True,
-    ),
+    _share("to_self", "the share that goes to the query's own position", "Kovaleva et al. 2019", "itself"),
+    _share("to_previous", "the share that goes to the position before", "Clark et al. 2019", "previous token"),
+    _share("to_next", "the share that goes to the position after", "Clark et al. 2019", "next token"),
+    _share("to_first", "the share that goes to the first token, often a sink", "Xiao et al. 2023", "first token"),
     _share(
         "to_sink",
         "the share that goes to a learned sink, which is no token",
         "Agarwal et al. 2025",
         "sink",
+        of_places=False,
     ),
     _share(
         "to_special",
         "the share that goes to markers such as [CLS]",
         "Clark et al. 2019",
         "special tokens",
+        of_places=False,
     ),
     _share(
         "to_punctuation",
         "the share that goes to punctuation and symbols",
         "Clark et al. 2019",
         "punctuation",
+        of_places=False,
     ),
-    _share(
-        "to_same_word",
-        "the share that goes to the same word elsewhere",
-        "Wang et al. 2022",
-        "same word",
-        self_attention_only=True,
-    ),
+    _share("to_same_word", "the share that goes to the same word elsewhere", "Wang et al. 2022", "same word"),
     _share(
         "to_own_bracket",
         "the share of closing brackets on their opening ones",
         "Clark et al. 2019",
         "own bracket",
-        self_attention_only=True,
         of_some_texts=True,
     ),
     _measure(
