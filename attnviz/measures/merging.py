@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
+from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from attnviz.records import AttentionMaps, Tokens
 
 Unit = tuple[int, ...]  # positions of tokens
 
+OTHER_MARKERS = "the models put their markers at different places in the text"
 MARKERS_HINT = "Compare models that put the same markers into a text."
 STRETCHES_HINT = (
     "Models that cut a text into other tokens stop elsewhere in it: give a larger --max-tokens or a shorter text."
@@ -83,99 +84,69 @@ def find_common_units(several: Sequence[Tokens]) -> tuple[tuple[Unit, ...], ...]
 
     Tokens whose characters overlap, also in a chain, are one unit; a marker is one, and corresponds to the others' by
     its order. A token without characters of its own, or with only white space that another way leaves out, belongs to
-    the unit before it. Raises InvalidOption where one has markers that another lacks, or where they cover different
-    stretches of the text.
+    the unit before it. Raises InvalidOption where they cover different stretches of the text, or have markers at other
+    places in it.
     """
     first = several[0]
     if all((tokens.offsets, tokens.special) == (first.offsets, first.special) for tokens in several):
         return tuple(tuple((position,) for position in range(len(first))) for _ in several)
-    # They correspond by their order, whatever they are called.
-    markers = [
-        [piece for piece, special in zip(tokens.pieces, tokens.special, strict=True) if special] for tokens in several
-    ]
-    fewest, most = min(markers, key=len), max(markers, key=len)
-    if len(fewest) < len(most):
-        problem = f"one model puts in {_list_markers(most)}, another {_list_markers(fewest)}"
-        raise InvalidOption(problem, hint=MARKERS_HINT)
-    _check_characters(several)
-    units: list[list[list[int]]] = [[] for _ in several]
-    for n, stretches in enumerate(zip(*map(_split_at_markers, several), strict=True)):
-        if n:  # the marker before this stretch
-            for of_one, positions in zip(units, stretches, strict=True):
-                of_one.append([positions.start - 1])
-        for of_one, found in zip(units, _align_units(several, stretches), strict=True):
-            of_one += found
-    return tuple(tuple(tuple(unit) for unit in of_one) for of_one in units)
-
-
-def _split_at_markers(tokens: Tokens) -> Iterator[range]:
-    """Yield the positions before the first marker, between each two, and after the last."""
-    markers = (position for position, special in enumerate(tokens.special) if special)
-    for before, after in pairwise((-1, *markers, len(tokens))):
-        yield range(before + 1, after)
-
-
-def _align_units(several: Sequence[Tokens], stretches: Sequence[range]) -> list[list[list[int]]]:
-    """Return the units of a stretch without markers, for each way to cut it."""
-    spans = [
-        (*tokens.offsets[position], which, position)
-        for which, (tokens, positions) in enumerate(zip(several, stretches, strict=True))
-        for position in positions
-    ]
+    spans = [_place_tokens(tokens) for tokens in several]
+    _check_characters(several, spans)
     clusters: list[list[list[int]]] = []  # [cluster of overlapping spans][way to cut the text]
-    reached = -1
-    for start, end, which, position in sorted(span for span in spans if span[0] < span[1]):
-        if start >= reached:
+    reached = (0, -1)
+    of_all = ((span, which, position) for which, of in enumerate(spans) for position, span in enumerate(of))
+    for (stretch, start, end), which, position in sorted(each for each in of_all if each[0].start < each[0].end):
+        if (stretch, start) >= reached:
             clusters.append([[] for _ in several])
         clusters[-1][which].append(position)
-        reached = max(reached, end)
+        reached = max(reached, (stretch, end))
     shared = [cluster for cluster in clusters if all(cluster)]  # the others are white space
-    if not shared and spans:
-        raise InvalidOption("between two of their markers one model has tokens and another has none", hint=MARKERS_HINT)
-    units = [[sorted(cluster[which]) for cluster in shared] for which in range(len(several))]
-    for of_one, positions in zip(units, stretches, strict=True):
-        home = {position: number for number, unit in enumerate(of_one) for position in unit}
-        number = 0
-        for position in positions:
-            number = home.get(position, number)
-            if position not in home:
-                of_one[number].append(position)
-                of_one[number].sort()
-    return units
+    return tuple(_add_others(tokens, [unit[which] for unit in shared]) for which, tokens in enumerate(several))
 
 
-def _list_markers(markers: Sequence[str]) -> str:
-    if not markers:
-        return "no marker"
-    names = ", ".join(dict.fromkeys(markers))
-    return f"the marker {names}" if len(markers) == 1 else f"{len(markers)} markers ({names})"
+class Span(NamedTuple):
+    """Where a token is: its characters, behind so many markers. A marker is before the first character behind it."""
+
+    stretch: int
+    start: int
+    end: int
 
 
-def _check_characters(several: Sequence[Tokens]) -> None:
+def _place_tokens(tokens: Tokens) -> list[Span]:
+    of_each = zip(np.cumsum(tokens.special).tolist(), tokens.special, tokens.offsets, strict=True)
+    return [Span(stretch, *((-1, 0) if special else offsets)) for stretch, special, offsets in of_each]
+
+
+def _check_characters(several: Sequence[Tokens], spans: Sequence[Sequence[Span]]) -> None:
     """Check that all cover the same characters, white space aside, with their markers at the same places among them."""
-    covered = [_find_characters(tokens, range(len(tokens))) for tokens in several]
-    for ours in covered:
-        for theirs in covered:
-            if alone := ours - theirs:
-                start = min(alone)
-                end = min((at for at in theirs if at > start), default=max(alone) + 1)
-                last = max(at for at in alone if at < end)
-                where = f"character {last}" if last == start else f"characters {start} to {last}"
-                raise InvalidOption(f"one model reads {where} of the text, another does not", hint=STRETCHES_HINT)
-    for stretches in zip(*map(_split_at_markers, several), strict=True):
-        within = [_find_characters(tokens, positions) for tokens, positions in zip(several, stretches, strict=True)]
-        if any(found != within[0] for found in within):
-            raise InvalidOption("the models put their markers at different places in the text", hint=MARKERS_HINT)
+    covered = [set[tuple[int, int]]() for _ in several]
+    for places, tokens, of_one in zip(covered, several, spans, strict=True):
+        for piece, (stretch, start, end) in zip(tokens.pieces, of_one, strict=True):
+            is_known = len(piece) == end - start
+            places |= {(stretch, at) for at in range(start, end) if not (is_known and piece[at - start].isspace())}
+    characters = [{at for _, at in places if at >= 0} for places in covered]
+    for ours, theirs in permutations(characters, 2):
+        if alone := ours - theirs:
+            start = min(alone)
+            end = min((at for at in theirs if at > start), default=max(alone) + 1)
+            last = max(at for at in alone if at < end)
+            where = f"character {last}" if last == start else f"characters {start} to {last}"
+            raise InvalidOption(f"one model reads {where} of the text, another does not", hint=STRETCHES_HINT)
+    if any(places != covered[0] for places in covered):
+        raise InvalidOption(OTHER_MARKERS, hint=MARKERS_HINT)
 
 
-def _find_characters(tokens: Tokens, positions: range) -> set[int]:
-    """Return where in the text the characters of these tokens are, white space left out."""
-    found: set[int] = set()
-    for position in (position for position in positions if not tokens.special[position]):
-        piece, (start, end) = tokens.pieces[position], tokens.offsets[position]
-        known = len(piece) == end - start
-        found.update(at for at in range(start, end) if not (known and piece[at - start].isspace()))
-    return found
+def _add_others(tokens: Tokens, units: Sequence[list[int]]) -> tuple[Unit, ...]:
+    """Add the tokens that are in no unit: each to the one before it, behind a marker to the one after."""
+    home = {position: number for number, unit in enumerate(units) for position in unit}
+    found, number = [sorted(unit) for unit in units], 0
+    for position, is_marker in enumerate(tokens.special):
+        number = home.get(position, number) + is_marker
+        if position not in home:
+            if number == len(found) or tokens.special[found[number][0]]:  # nothing else between two markers
+                raise InvalidOption(OTHER_MARKERS, hint=MARKERS_HINT)
+            found[number].append(position)
+    return tuple(tuple(sorted(unit)) for unit in found)
 
 
 def _join_tokens(tokens: Tokens, units: Sequence[Unit]) -> Tokens:

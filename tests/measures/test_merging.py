@@ -59,16 +59,15 @@ def test_bytes_of_one_character_have_its_span() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "one", "other", "said"),
+    ("text", "one", "other"),
     [
-        ("hello you", "hello|you", f"{CLS}|hello|you", r"the marker \[CLS\], another no marker. Compare models"),
-        ("hello you", f"{CLS}|hello|you|{SEP}", f"{CLS}|hello|you", r"2 markers \(\[CLS\], \[SEP\]\), another the"),
-        ("hello you", f"{CLS}|hello|you", f"hello|you|{SEP}", "the models put their markers at different places"),
-        ("a ", f"a|{SEP}| ", f"a|{SEP}", "one model has tokens and another has none"),
+        ("hello you", "hello|you", f"{CLS}|hello|you"),
+        ("hello you", f"{CLS}|hello|you", f"hello|you|{SEP}"),
+        ("a ", f"a|{SEP}| ", f"a|{SEP}"),  # nothing else behind the marker
     ],
-)  # fmt: skip
-def test_markers_that_differ_are_refused(text: str, one: str, other: str, said: str) -> None:
-    with pytest.raises(InvalidOption, match=said):
+)
+def test_markers_that_differ_are_refused(text: str, one: str, other: str) -> None:
+    with pytest.raises(InvalidOption, match="the models put their markers at different places"):
         find_common_units([cut(text, *each.split("|"), special=MARKED) for each in (one, other)])
 
 

@@ -36,16 +36,14 @@ def align(several: Sequence[AttentionMaps]) -> Aligned:
     """
     try:
         return _merge(several)
-    except InvalidOption as error:
+    except InvalidOption:
         try:
-            if not any(any(maps.queries.special) for maps in several):
-                raise
             bare = [without_markers(maps) for maps in several]
             left_out = tuple(0.0 if maps.sink is None else float(maps.sink.mean()) for maps in bare)
             return _merge(bare)._replace(left_out=left_out)
-        except InvalidOption as other:
+        except InvalidOption as error:
             name = several[0].provenance.text_name
-            raise InvalidOption(f"the models cut {name} differently: {other.problem}", hint=other.hint) from error
+            raise InvalidOption(f"the models cut {name} differently: {error.problem}", hint=error.hint) from error
 
 
 def without_markers(maps: AttentionMaps) -> AttentionMaps:
