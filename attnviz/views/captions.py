@@ -170,14 +170,11 @@ def _describe_missing(maps: AttentionMaps) -> Iterator[Note]:
         )
 
 
-def name_layers(several: Sequence[AttentionMaps]) -> str:
+def name_layers(maps: AttentionMaps) -> str:
     """Name the layers through which attention was followed: "all layers", "layers 1 and 3 of 4"."""
-    lacking = {maps.layer_numbers: maps for maps in several if maps.unseen_layers}
-    if not lacking:
+    if not maps.unseen_layers:
         return "all layers"
-    if len(lacking) > 1 or len(several) > 1:
-        return "the layers that were seen to attend"
-    (seen, maps), *_ = lacking.items()
+    seen = maps.layer_numbers
     return f"{pluralize(len(seen), 'layers')} {_list_numbers(seen)} of {maps.provenance.facts.n_layers_in_model}"
 
 

@@ -247,17 +247,9 @@ def list_scales(high: float, n_keys: int, of_shown: bool = False) -> tuple[Scale
     return tuple(choose_scale(kind, high, n_keys, of_shown) for kind in kinds)
 
 
-def rollout_title(several: Sequence[AttentionMaps]) -> str:
-    """Return the title of a picture of rollout."""
-    return f"attention rollout through {captions.name_layers(several)} (Abnar & Zuidema 2020)"
-
-
-def rollout_scale(kind: ScaleKind, high: float, several: Sequence[AttentionMaps], of_shown: bool = False) -> Scale:
+def rollout_scale(kind: ScaleKind, high: float, maps: AttentionMaps, of_shown: bool = False) -> Scale:
     """Return a scale of rollout's own: its numbers are no weights of attention."""
-    what = f"share of the token after {captions.name_layers(several)}"
-    n_keys = max(len(maps.keys) for maps in several)
-    return (
-        lift_scale(what, of_shown, n_keys)
-        if kind == "lift"
-        else Scale("shared", 0.0, high, f"{what} (0 to {high:.3g})")
-    )
+    what = f"share of the token after {captions.name_layers(maps)}"
+    if kind == "lift":
+        return lift_scale(what, of_shown, len(maps.keys))
+    return Scale("shared", 0.0, high, f"{what} (0 to {high:.3g})")

@@ -25,7 +25,6 @@ from attnviz.views.head_pictures import (
     list_scales,
     needs_pooling,
     rollout_scale,
-    rollout_title,
 )
 from attnviz.views.many_heads import describe_choice, draw_many, find_notable, has_many
 from attnviz.views.patches import draw_patches
@@ -159,9 +158,10 @@ def _draw_rollout(
     from attnviz.measures.rollout import find_reachable, rollout
 
     rolled = rollout(maps.heads_alone).astype(np.float32)
-    frame, title = MapFrame.from_maps(maps, part), rollout_title([maps])
+    frame = MapFrame.from_maps(maps, part)
+    title = f"attention rollout through {captions.name_layers(maps)} (Abnar & Zuidema 2020)"
     picture = frame.draw_rows("rollout", title, rolled[part.rows], find_reachable(maps)[part.rows])
-    scale = rollout_scale(kind, float(picture.values.max()), [maps], part.renormalizes(maps))
+    scale = rollout_scale(kind, float(picture.values.max()), maps, part.renormalizes(maps))
     return {"rollout": rolled}, (replace(picture, scale=scale),)
 
 

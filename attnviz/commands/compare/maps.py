@@ -14,14 +14,12 @@ from attnviz.commands.compare.spec import CompareSpec
 from attnviz.display import decode_argument, escape_for_display
 from attnviz.errors import InvalidSelection
 from attnviz.measures.divergence import Divergences, jsd, order_by_likeness, to_similarity
-from attnviz.measures.rollout import find_reachable, rollout  # models of one layer have none
 from attnviz.measures.rows import layer_rows
 from attnviz.records import AttentionMaps, Tokens
 from attnviz.report import Chart, Charts, Heatmap, HeatmapGrid, Picture, Scale
 from attnviz.selection import find_token, select_numbers
-from attnviz.shapes import Cells, Shown
 from attnviz.specs import ScaleKind
-from attnviz.views.head_pictures import lift_scale, rollout_scale, rollout_title
+from attnviz.views.head_pictures import lift_scale
 from attnviz.views.likeness import SIMILARITY
 from attnviz.views.tokens import label_tokens, quote_token
 
@@ -121,8 +119,6 @@ def map_pictures(
             for other, slug in zip(others, slugs[1:], strict=True)
         ]
         pictures.append(_query(several[0].queries, shown, query, f"query-{query}{at}", said))
-    if any(maps.n_layers > 1 for maps in several):
-        pictures.append(_rollout(several, names, scale))
     return tuple(pictures)
 
 
@@ -171,11 +167,7 @@ def _map_layer(maps: AttentionMaps, name: str, title: str, layer: int, head: int
     """Draw one head of a layer, or the mean of all of them."""
     at = maps.layer_numbers.index(layer)
     values = maps.weights[at].mean(axis=0) if head is None else maps.weights[at, head]
-    return _map(maps, name, title, values, maps.attendable[at])
-
-
-def _map(maps: AttentionMaps, name: str, title: str, values: Cells, allowed: Shown) -> Heatmap:
-    return Heatmap(name, title, values, allowed, label_tokens(maps.queries), label_tokens(maps.keys))
+    return Heatmap(name, title, values, maps.attendable[at], label_tokens(maps.queries), label_tokens(maps.keys))
 
 
 def _difference(of: Heatmap, first: Heatmap, name: str, said: str, kind: ScaleKind) -> Heatmap:
@@ -214,18 +206,6 @@ def _query(tokens: Tokens, shown: Sequence[tuple[Heatmap, str]], query: int, nam
         columns=first.columns,
         row_axis=HEAD_AXIS,
     )
-
-
-def _rollout(several: Sequence[AttentionMaps], names: Sequence[str], scale: ScaleKind) -> HeatmapGrid:
-    """What is left of each token after all layers, on a scale of its own: these are no weights of attention."""
-    rolled = [rollout(maps).astype(np.float32) for maps in several]
-    high = max(float(each.max()) for each in rolled)
-    panels = [
-        _map(maps, f"rollout-{place}", name, values, find_reachable(maps))
-        for place, (maps, name, values) in enumerate(zip(several, names, rolled, strict=True))
-    ]
-    own_scale = rollout_scale(scale, high, several)
-    return HeatmapGrid("rollout", rollout_title(several), tuple(panels), _columns(len(panels)), own_scale)
 
 
 def _columns(n_maps: int) -> int:

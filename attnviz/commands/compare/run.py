@@ -32,7 +32,7 @@ from attnviz.views.head_pictures import choose_scale, list_scales
 UNKNOWN_WORDS = "half of the tokens of each text or more are not in the vocabulary"
 COPIES = 5  # of all records together, measured: 23.5 bytes for each cell of each head
 # What the pictures of a comparison are called.
-PICTURES = ("maps*", "difference*", "query-*", "rollout", "similarity", "distributions", "attention")
+PICTURES = ("maps*", "difference*", "query-*", "similarity", "distributions", "attention")
 
 
 def compare(spec: CompareSpec, inputs: Inputs) -> Events:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
 
-from attnviz.commands.survey.facts import N_RANDOM, model_facts
+from attnviz.commands.survey.facts import model_facts
 from attnviz.commands.survey.files import Survey
 from attnviz.commands.survey.measure import Measured, measure_block
 from attnviz.commands.survey.plan import SurveyPlan
@@ -19,7 +19,7 @@ from attnviz.running.open_model import open_model
 
 SAVE_EVERY = 30.0  # seconds
 WRITTEN_AT_ONCE = 16  # blocks
-PART = "{} holds {:,} of {:,} texts; the same command goes on"
+ONCE = "what is measured once, on a few texts"
 
 Found = TypeVar("Found")
 
@@ -39,18 +39,15 @@ class SurveyRun:
     survey: Survey
     facts: ModelFacts | None = None
     measured: list[Measured] = field(default_factory=list)  # not written yet
-    begun: float = field(default_factory=time.monotonic)
     saved: float = field(default_factory=time.monotonic)
-    n_before: int = 0
 
     def run(self, executor: Executor, n_tasks: int) -> Generator[Progress, None, Survey]:
         """Measure every block that is not known. Where the iteration is left, the files hold what was done.
 
         Raises ExecutionError where a worker dies again and again, and what a worker raises.
         """
-        self.n_before, self.facts = len(self.survey.read), self.survey.facts
+        self.facts = self.survey.facts
         try:
-            yield self._progress()
             yield from self._measure(executor, n_tasks)
         finally:
             self._save()
@@ -63,8 +60,10 @@ class SurveyRun:
         opening = (plan.reference, plan.vocabulary)
         facts: Future[ModelFacts] | None = None
         if plan.shard[0] == 0 and self.facts is None:
+            yield self._progress(ONCE)
             facts = executor.submit(call_with_model, opening, model_facts, plan.info, plan.few, plan.on_few_texts)
         blocks = (each for each in plan.blocks() if each[0] not in self.survey.blocks)
+        yield self._progress()
         while True:
             for block, documents in islice(blocks, n_tasks - len(pending)):
                 task = executor.submit(call_with_model, opening, measure_block, plan.info, block, documents, plan.means)
@@ -79,7 +78,7 @@ class SurveyRun:
         if facts is not None:
             while not facts.done():
                 wait_briefly(executor, {facts})
-                yield self._progress()
+                yield self._progress(ONCE)
             self.facts = get_result(facts)
 
     def _save(self) -> None:
@@ -87,16 +86,10 @@ class SurveyRun:
             self.survey = self.survey.add(self.measured, self.facts)
             self.measured, self.saved = [], time.monotonic()
 
-    def _progress(self) -> Progress:
+    def _progress(self, label: str = "") -> Progress:
         done = len(self.survey.read) + sum(len(each.read) for each in self.measured)
-        (shard, n_shards), n_texts = self.plan.shard, self.plan.info.n_texts
-        total, n_new = -(-n_texts // n_shards), done - self.n_before
-        rate = n_new / max(1e-9, time.monotonic() - self.begun)
-        label = f"{rate:,.0f} texts/s" if n_new else "texts"
-        if shard == 0 and self.facts is None and "random" in self.plan.on_few_texts and done in (self.n_before, total):
-            label = f"what chance gives, by {N_RANDOM} untrained models"
-        if n_new and done < total:
-            minutes = (total - done) / rate / 60
-            label += f", {60 * minutes:.0f} s left" if minutes < 1.5 else f", {minutes:,.0f} min left"
-        left = PART.format(self.survey.folder, done, total)
-        return Progress(min(done, total), total, "texts", latest=label, label=label, if_left=(left,))
+        total = -(-self.plan.info.n_texts // self.plan.shard[1])
+        left = f"{self.survey.folder} holds {done:,} of {total:,} texts; the same command goes on"
+        return Progress(
+            min(done, total), total, "texts", latest=label or f"{self.survey.folder}", label=label, if_left=(left,)
+        )

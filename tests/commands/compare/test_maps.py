@@ -13,7 +13,7 @@ from attnviz.renderers.figure.layout import FigurePlan
 from attnviz.report import Charts, FigureStyle, Heatmap, HeatmapGrid, Picture, Report, Scale
 from attnviz.specs import FigureKind, ScaleKind
 from tests.commands.compare.comparisons import comparison, model
-from tests.made import columns_by, known, random_maps, record
+from tests.made import columns_by, random_maps, record
 from tests.renderers.figure.reports import drawn
 
 ONE, TWO = random_maps(n_heads=1, seed=1), random_maps(n_heads=2, seed=2)
@@ -108,21 +108,14 @@ def test_a_query_that_is_not_there() -> None:
         pictures(ONE, TWO, query=14)
 
 
-def test_layers_have_pictures_of_their_own_and_a_rollout_together() -> None:
+def test_layers_have_pictures_of_their_own() -> None:
     deep = random_maps(n_layers=2, n_heads=2), random_maps(n_layers=3, n_heads=1)
     found = pictures(*deep)
     assert list(found) == [
         *("maps-layer-0", "difference-layer-0-multi-2-single", "query-3-layer-0"),
         *("maps-layer-1", "difference-layer-1-multi-2-single", "query-3-layer-1"),
-        "rollout",
     ]
     assert np.array_equal(panels(found["maps-layer-1"])[1].values, deep[0].weights[1, 0])
-    rolled = panels(found["rollout"])
-    assert [each.title for each in rolled] == ["single", "multi:2"]
-    assert np.allclose(rolled[0].values.sum(axis=1), 1)
-    scale = known(found["rollout"].scale)  # type: ignore[union-attr]  # not of curves
-    assert (scale.kind, scale.high) == ("lift", float(rolled[0].values.shape[1]))
-    assert "attention weight" not in scale.label
 
 
 def test_the_shared_scale_ends_at_the_largest_weight_that_lies_on_it() -> None:
