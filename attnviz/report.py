@@ -207,7 +207,6 @@ class Chart:
     quiet: tuple[str, ...] = ()  # groups that others are held against, drawn in grey
     at: tuple[float, str] | None = None  # where along x a vertical line stands, and what for
     y_range: tuple[float, float] | None = None  # of charts that are compared; None: as the numbers want it
-    footnote: str = ""
 
     def column(self, name: str) -> tuple[Any, ...]:
         """Return the values of a column, () where there is none of this name."""
@@ -456,7 +455,6 @@ class Report:
     scale: Scale = Scale("fixed", 0.0, 1.0, "attention weight")
     facts: tuple[tuple[str, str], ...] = ()
     data: Mapping[str, object] = field(default_factory=dict)
-    caveat: str = ""  # what a picture without title and subtitle has to say
     scales: tuple[Scale, ...] = ()  # others on which a reader may want to see its maps
     render: RenderedFrom | None = None  # the record that it shows, for who wants part of it as a file
     focus: tuple[Heatmap, ...] = ()  # what to look at first, where there is room for few maps; titles say why

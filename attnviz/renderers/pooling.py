@@ -1,33 +1,26 @@
 """One number for each block of cells, where a map has more of them than a picture or a page. Knows numpy only."""
 
-from typing import Literal
-
 import numpy as np
 
 from attnviz.shapes import Cells, Shown
 
-Statistic = Literal["largest", "mean"]  # of a block of weights, or of differences: the largest up or down
 
+def pool_cells(values: Cells, allowed: Shown, pools: tuple[int, int], signed: bool = False) -> np.ma.MaskedArray:
+    """Return one number for each block of cells, from those that are allowed; masked where none is.
 
-def pool_cells(
-    values: Cells, allowed: Shown, pools: tuple[int, int], statistic: Statistic = "largest", signed: bool = False
-) -> np.ma.MaskedArray:
-    """One number for each block of cells, from those that are allowed; masked where none is.
-
-    Of `signed` numbers, which are differences, the largest is the one that is farthest from 0.
+    It is their mean: nearly all maxima of blocks are large, so that most of the map of a long text would be dark that
+    is pale. `signed` numbers, which are differences, cancel out in a mean: of them it is the one farthest from 0.
     """
     if pools == (1, 1):
         return np.ma.masked_array(values, ~allowed)
-    everywhere = bool(allowed.all())
     n_allowed = blocks_of(np.add, allowed.astype(np.int32), pools)
-    if statistic == "mean":
-        totals = blocks_of(np.add, values if everywhere else np.where(allowed, values, 0.0), pools)
-        return np.ma.masked_array(totals / np.maximum(n_allowed, 1), n_allowed == 0)
-    highest = blocks_of(np.maximum, values if everywhere else np.where(allowed, values, -np.inf), pools)
+    counted = values if allowed.all() else np.where(allowed, values, 0.0)
     if signed:
-        lowest = blocks_of(np.minimum, values if everywhere else np.where(allowed, values, np.inf), pools)
-        highest = np.where(-lowest > highest, lowest, highest)
-    return np.ma.masked_array(highest, n_allowed == 0)
+        lowest, highest = (blocks_of(pick, counted, pools) for pick in (np.minimum, np.maximum))
+        pooled = np.where(-lowest > highest, lowest, highest)
+    else:
+        pooled = blocks_of(np.add, counted, pools) / np.maximum(n_allowed, 1)
+    return np.ma.masked_array(pooled, n_allowed == 0)
 
 
 def blocks_of(reduce: np.ufunc, values: np.ndarray, pools: tuple[int, int]) -> np.ndarray:

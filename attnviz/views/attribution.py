@@ -53,7 +53,6 @@ def attribution_report(found: Sequence[Attribution], title: str | None, top_k: i
         scale=scale,
         facts=captions.list_facts(provenance),
         data=_collect_data(found),
-        caveat=f"{model}: {answer}, {extent}, by {', '.join(rows)}",
         focus=(picture,),
     )
 

@@ -74,12 +74,6 @@ def join(*parts: str) -> str:
     return " · ".join(filter(None, parts))
 
 
-def compose_caveat(maps: AttentionMaps, part: TokenSelection, hidden: float | None) -> str:
-    """Say what a picture has to say even without its title: that nothing was trained, and what is hidden."""
-    untrained = describe_status(maps.provenance) if maps.provenance.trained is False else ""
-    return join(untrained, _describe_unknown(maps), _describe_share_hidden(maps, part, hidden))
-
-
 def _describe_unknown(maps: AttentionMaps) -> str:
     """Say if half of the text or more is read as one and the same token: maps then show little but positions."""
     if not maps.queries.mostly_unknown:

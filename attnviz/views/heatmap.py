@@ -103,7 +103,6 @@ def heatmap_report(
         scale=_describe_scale(maps, choose_scale(spec.scale, *extent)),
         scales=tuple(_describe_scale(maps, each) for each in list_scales(*extent)),
         facts=captions.list_facts(maps.provenance),
-        caveat=captions.join(captions.compose_caveat(maps, part, share_hidden), hides),
         data={
             **collect_data(title if spec.title is None else spec.title, maps, measurements, layers, heads),
             **hidden,

@@ -9,7 +9,7 @@ from attnviz.report import Chart, GraphNode, Report, Table
 from attnviz.words import Language, say
 
 SAID = {  # fields that hold what attnviz says, and no token
-    *("title", "subtitle", "caveat", "hint", "text", "more", "header", "unit", "label", "note", "notes", "footnote"),
+    *("title", "subtitle", "hint", "text", "more", "header", "unit", "label", "note", "notes", "footnote"),
     *("row_axis", "column_axis", "against", "said", "row", "x_axis", "y_axis", "groups", "quiet"),
 }
 SAID_COLUMNS = {"looks at", "mostly", "looks there because of", "what", "group"}  # likewise

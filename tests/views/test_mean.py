@@ -45,7 +45,6 @@ def test_a_mean_is_drawn_under_its_name_with_what_it_hides() -> None:
     apart = divergence(maps.weights[1].astype(np.float64))
     said = f"heads differ from their mean by {apart:.2f} of at most 0.32 nats (Jensen-Shannon divergence)"
     assert shown.subtitle.endswith(said)
-    assert shown.caveat.endswith(said)
     ((layer, value),) = table(shown, "layers").rows
     assert layer == 1
     assert value == pytest.approx(apart, abs=1e-6)

@@ -89,7 +89,6 @@ def survey_report(survey: Survey, top: int, title: str | None = None) -> Report:
         blocks=tuple(block for block in blocks if not isinstance(block, Table) or block.rows),
         facts=tuple((name, escape_for_display(value, MAX_TITLE_LENGTH)) for name, value in _list_facts(survey)),
         data=survey_data(survey),
-        caveat=info.status if info.trained is False else "",
         atlas=atlas,
         max_lines=30,
     )

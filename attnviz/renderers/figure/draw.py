@@ -35,7 +35,6 @@ from attnviz.renderers.figure.scale import (
 )
 from attnviz.renderers.figure.style import FONT_FILES, HAIRLINE
 from attnviz.renderers.figure.text import drawable, is_plain
-from attnviz.renderers.pooling import pool_cells
 from attnviz.shapes import Grey
 
 THIN, THICK = 0.3, 1.8  # points, of lines of weight 0 and 1
@@ -130,8 +129,7 @@ def _draw_lines(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours
     In a long text most keys that are attended to at all get many equal shares: their colours alone would be one black.
     """
     cells, pitch = plan.read_cells(place), plan.cells.rows.length
-    heatmap, signed = place.heatmap, plan.scale.family.is_signed
-    weights = np.abs(pool_cells(heatmap.values, heatmap.allowed, plan.cells.pools, place.statistic, signed))
+    weights = np.abs(place.heatmap.values)
     axes.set(xlim=(0, 1), ylim=(place.box.height / pitch, 0))
     axes.set_axis_off()
     shares = np.ma.filled(colours.norm(cells), 0.0)
@@ -147,7 +145,7 @@ def _draw_lines(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours
         1,
     )
     room = line_room(plan.cells)
-    weights = np.minimum(np.ma.filled(weights, 0.0)[rows, columns], 1.0)
+    weights = np.minimum(weights[rows, columns], 1.0)
     widths = THIN + (max(2 * THIN, THICK * room) - THIN) * weights
     inks = colours.cmap(shares[rows, columns])
     inks[:, 3] = room + (1 - room) * weights  # where lines lie close, small weights let large ones be seen

@@ -20,7 +20,6 @@ from attnviz.renderers.figure.layout import (
     line_room,
 )
 from attnviz.renderers.figure.scale import LEAST_WRITTEN, plan_limits
-from attnviz.renderers.pooling import Statistic
 from attnviz.report import Heatmap, Scale
 
 READING = "in each map rows are queries, from the top, and columns keys, from the left; tokens are not labelled"
@@ -38,7 +37,6 @@ class GridPlan(NamedTuple):
     heading_room: float
     gap: float  # across
     down: float
-    statistic: Statistic  # what cells show that are pooled
     edge_size: float = 0.0  # of the text that names rows and columns of maps
     lines: bool = False  # from row to column, each with its labels beside it
     small: bool = False  # close together, without labels
@@ -90,8 +88,7 @@ def list_caveats(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], sc
         (rows, columns), kind = (pool * grid.maps[0].block for pool in cells.pools), scale.family
         what = "differences" if kind.is_signed else "multiples" if kind.is_multiple else "weights"
         of = f"of {rows} × {columns} {what}"
-        largest = f"largest {of}, up or down" if kind.is_signed else f"maximum {of}"
-        texts.append(f"each cell is the mean {of}" if grid.statistic == "mean" else f"each cell is the {largest}")
+        texts.append(f"each cell is the largest {of}, up or down" if kind.is_signed else f"each cell is the mean {of}")
     return texts
 
 
@@ -115,4 +112,4 @@ def place_maps(grid: GridPlan, left: float, top: float) -> Iterator[PlacedMap]:
         row, column = divmod(index, grid.n_columns)
         x = left + column * (grid.map_width + grid.gap)
         box = Box(x, top + row * (grid.map_height + grid.heading_room + grid.down), grid.map_width, grid.map_height)
-        yield PlacedMap(heatmap, box, grid.statistic)
+        yield PlacedMap(heatmap, box)

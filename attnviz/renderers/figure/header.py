@@ -14,7 +14,7 @@ from attnviz.renderers.figure.layout import GAP, PAD, POINT, TICK, Box, Room, Te
 from attnviz.renderers.figure.scale import norm_of
 from attnviz.renderers.figure.style import GREY, INK, MIN_FONT_SIZE, Sizes, look_of
 from attnviz.renderers.figure.text import LINE_HEIGHT, extent, line_height, wrap, wrap_evenly
-from attnviz.report import FigureStyle, Heatmap, Picture, Report, Scale
+from attnviz.report import FigureStyle, Picture, Report, Scale
 from attnviz.words import say
 
 MARGIN = 0.12
@@ -45,7 +45,7 @@ class BarPlan(NamedTuple):
 
 def refuse_width(name: str, look: FigureStyle, sizes: Sizes, needed: float) -> TooLarge:
     """Say that a figure has no room in the width asked for, how wide it would be, and what else would work."""
-    ways = f"--width {ceil(10 * needed) / 10:.1f}in" + " or a smaller --font-size" * (sizes.axis > MIN_FONT_SIZE)
+    ways = f"--width {ceil(10 * needed - 1e-6) / 10:.1f}in" + " or a smaller --font-size" * (sizes.axis > MIN_FONT_SIZE)
     what = f"{look.width:.3g} in are too few for {name!r} with text of {sizes.axis:.3g} points"
     return TooLarge(what, hint=f"Try {ways}.")
 
@@ -157,16 +157,11 @@ def frame(
     """Return what every picture has once all else has its place: small print under it, its height, its inks.
 
     `place` is its width, where it ends but for small print, and how far below that begins. `HATCHED`, which has a key,
-    comes first. Without a title, what would mislead comes next: the caveat, and which query rows are of.
+    is the first of notes.
     """
     (theme, sizes), (width, end, apart), is_hatched = look_of(look.theme, look.font_size), place, HATCHED in notes
-    texts = [HATCHED] * is_hatched
-    if not look.header:
-        is_of_query = isinstance(picture, Heatmap) and not picture.has_queries
-        texts += filter(None, (report.caveat, picture.title if is_of_query else ""))
     left = MARGIN + (SWATCH_WIDTH + PAD) * is_hatched
-    texts += [note for note in notes if note != HATCHED]
-    said = " · ".join(say(text, look.lang) for text in texts)
+    said = " · ".join(say(text, look.lang) for text in notes)
     small_print = wrap(said, sizes.small, (width - left - MARGIN) / POINT)
     footer = paragraph(small_print, sizes.small, GREY, left, end + apart)
     return {

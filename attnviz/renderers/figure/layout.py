@@ -16,7 +16,6 @@ import numpy as np
 from attnviz.renderers.figure.scale import cells_of, digits_of
 from attnviz.renderers.figure.style import INK, MIN_FONT_SIZE, SIZES, Sizes, Theme, look_of
 from attnviz.renderers.figure.text import FROM_RIGHT, LEFT_TO_RIGHT, extent, line_height
-from attnviz.renderers.pooling import Statistic
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Scale
 from attnviz.specs import FigureKind
 
@@ -126,11 +125,10 @@ UNLABELLED = Labels(0, 0.0, 0.0)
 
 
 class PlacedMap(NamedTuple):
-    """One map and its box, and what its cells show where they are pooled."""
+    """One map and its box."""
 
     heatmap: Heatmap
     box: Box
-    statistic: Statistic
 
 
 class Word(NamedTuple):
@@ -190,7 +188,7 @@ class FigurePlan(Plan):
 
     def read_cells(self, place: PlacedMap) -> np.ma.MaskedArray:
         """What the cells of one of its maps show."""
-        return cells_of(place.heatmap, self.scale, self.cells.pools, place.statistic)
+        return cells_of(place.heatmap, self.scale, self.cells.pools)
 
 
 def line_room(cells: Cells) -> float:

@@ -133,7 +133,6 @@ def list_caveats(sized: Sequence[tuple[Chart, tuple[float, float]]], sizes: Size
     )
     if close:
         yield f"{close} point{' is' if close == 1 else 's are'} too close to others to be labelled"
-    yield from dict.fromkeys(chart.footnote for chart, _ in sized if chart.footnote and chart.rows)
 
 
 def place_labels(table: pd.DataFrame, width: float, height: float, size: float) -> dict[int, np.ndarray]:

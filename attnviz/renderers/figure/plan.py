@@ -4,7 +4,7 @@ Inches from the upper left corner; maps lie on whole pixels, so that all cells a
 """
 
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, count
 from math import ceil, inf
 
 from attnviz.errors import TooLarge
@@ -20,6 +20,7 @@ from attnviz.renderers.figure.header import (
     paragraph,
     place_bar,
     plan_bar,
+    refuse_width,
 )
 from attnviz.renderers.figure.headings import ABOVE, name_edges, place_headings, say_above, wrap_headings, write_tokens
 from attnviz.renderers.figure.layout import (
@@ -44,9 +45,9 @@ from attnviz.renderers.figure.layout import (
     spell_maps,
 )
 from attnviz.renderers.figure.scale import plan_ticks
-from attnviz.renderers.figure.style import GREY, MIN_FONT_SIZE, SIZES
+from attnviz.renderers.figure.style import GREY
 from attnviz.renderers.figure.text import extent, wrap_evenly
-from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, ScaleFamily
+from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report
 from attnviz.words import say
 
 MAX_BESIDE = 0.22  # of a width that is asked for: what names of cells may take beside the map
@@ -116,27 +117,14 @@ def fit(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> FigurePla
 
 
 def too_narrow(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> TooLarge:
-    """What would work instead of a width that is too small."""
+    """Say that the width is too small, and the smallest that would work."""
     width, (n_rows, n_columns) = room.look.width or MAX_GRID_WIDTH, count_maps(picture)
     if is_small(picture):
         sizes = f"{n_rows} × {n_columns} maps have no room on {width:.3g} × {MAX_OVERVIEW:g} inches"
         return TooLarge(sizes, hint="Choose fewer with --layer or --head.")
-    wider = (ceil(10 * width) / 10 + step / 10 for step in range(1, 400))
-    at = next(
-        (w for w in wider if _fit_columns(picture, report, room._replace(look=replace(room.look, width=w)))), None
-    )
-    ways = [] if at is None else [f"--width {at:.1f}in"]
-    if isinstance(picture, HeatmapGrid):
-        fewer = (replace(picture, n_columns=number, edges=None) for number in range(n_columns - 1, 0, -1))
-        ways += [f"--columns {each.n_columns}" for each in fewer if fit(each, report, room)][:1]
-        if edges := picture.edges:
-            ways.append(f"some heads, --pick {edges.rows[0]}.{edges.columns[0]},{edges.rows[-1]}.{edges.columns[-1]}")
-    own_size = room.look.font_size is None and room.sizes.axis > SIZES.axis  # that nobody asked for
-    if room.sizes.axis > MIN_FONT_SIZE and (own_size or not ways):
-        ways.append("a smaller --font-size")
-    what = f"{width:.3g} in are too few for {picture.name!r} with text of {room.sizes.smallest:.3g} points"
-    of_theme = f", which --theme {room.look.theme} has" if own_size else ""
-    return TooLarge(what + of_theme, hint=f"Try {' or '.join(ways)}.")
+    wider = (tenths / 10 for tenths in count(ceil(10 * width)))
+    needed = next(w for w in wider if _fit_columns(picture, report, room._replace(look=replace(room.look, width=w))))
+    return refuse_width(picture.name, room.look, room.sizes, needed)
 
 
 def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> FigurePlan:
@@ -145,7 +133,7 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
     scale, edges = picture.scale or report.scale, picture.edges if isinstance(picture, HeatmapGrid) else None
     cells, ticks = plan_cells(picture, room), plan_ticks(scale)
     labels = plan_labels(picture, cells, room)
-    grid = _grid(picture, cells, labels, scale.family, room)
+    grid = _grid(picture, cells, labels, room)
     highest = min(grid.height, MAX_BAR) if grid.small else grid.map_height
     bar = plan_bar(scale, ticks, (grid.width, highest), look.width, room)
     axis, above, beside = 0.0, 0.0, labels[0].room
@@ -188,9 +176,7 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
     )
 
 
-def _grid(
-    picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, Labels], kind: ScaleFamily, room: Room
-) -> GridPlan:
+def _grid(picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, Labels], room: Room) -> GridPlan:
     lines, dpi, sizes = room.look.kind == "lines", room.look.dpi, room.sizes.headings
     small = is_small(picture)
     sides = zip(cells[:2], shape_of(picture), strict=True)
@@ -211,10 +197,6 @@ def _grid(
     if beyond > MAX_BESIDE * (room.look.width or inf) and not lines:  # so narrow a map needs the room itself
         listed = f"strongest: {', '.join(pairs.values())}"
         pairs, beyond, footnote = {}, 0.0, " · ".join(filter(None, (footnote, listed)))
-    # What a cell shows that stands for several weights: their mean, since nearly all maxima of blocks are large. At
-    # 2,500 tokens most of a map would be dark that is pale. Where colours are no logarithms, a thin line fades in a
-    # mean of few cells, and differences of either sign cancel out: of them a cell shows the largest, up or down.
-    is_mean = maps[0].block > 1 or (kind.is_logarithmic and not kind.is_signed)
     return GridPlan(
         maps=maps,
         n_columns=count_maps(picture)[1],
@@ -226,7 +208,6 @@ def _grid(
         edge_size=room.sizes.panel if small else sizes[0],
         gap=ceil_to_pixel(gaps[0], dpi),
         down=ceil_to_pixel(gaps[1], dpi),
-        statistic="mean" if is_mean else "largest",
         lines=lines,
         small=small,
         beyond=beyond,

@@ -67,7 +67,7 @@ def draw_on(axes: Axes, report: Report, cmap: str) -> None:
     scale = picture.scale or report.scale
     colours = colours_of(scale, cmap)
     axes.add_patch(Rectangle((0, 0), 1, 1, transform=axes.transAxes, zorder=0, **ground(scale)))
-    shown = cells_of(picture, scale, pools=(1, 1), statistic="largest")
+    shown = cells_of(picture, scale, pools=(1, 1))
     draw_mesh(axes, shown, *colours, opacity_over(axes, picture.backdrop, shown))
     bar = axes.figure.colorbar(colours.mappable, ax=axes, label=scale.label)
     bar.set_ticks([tick for tick, _ in plan_ticks(scale)], labels=[text for _, text in plan_ticks(scale)])

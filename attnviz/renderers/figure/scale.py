@@ -24,7 +24,7 @@ from attnviz.renderers.figure.style import (
     Theme,
     colour_map,
 )
-from attnviz.renderers.pooling import Statistic, pool_cells
+from attnviz.renderers.pooling import pool_cells
 from attnviz.renderers.shades import luminance
 from attnviz.report import Heatmap, Scale
 
@@ -114,9 +114,9 @@ def colours_of(scale: Scale, cmap: str, theme: Theme = PAPER) -> Colours:
     return Colours(colour_map(name), norm_of(scale))
 
 
-def cells_of(heatmap: Heatmap, scale: Scale, pools: tuple[int, int], statistic: Statistic) -> np.ma.MaskedArray:
+def cells_of(heatmap: Heatmap, scale: Scale, pools: tuple[int, int]) -> np.ma.MaskedArray:
     """What a map's cells show: pooled where there are too many tokens, masked where attention is not allowed."""
-    cells = pool_cells(heatmap.shade(scale), heatmap.allowed, pools, statistic, scale.family.is_signed)
+    cells = pool_cells(heatmap.shade(scale), heatmap.allowed, pools, scale.family.is_signed)
     if scale.family.is_logarithmic:  # 0 has no logarithm; what is below the range is drawn as its lower end
         lowest = np.float64(plan_limits(scale)[0])
         if not np.ma.is_masked(cells):  # a third of the time

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnviz.errors import TooLarge
 from attnviz.renderers.figure.header import (
     MARGIN,
     MIN_WIDTH,
@@ -20,6 +19,7 @@ from attnviz.renderers.figure.header import (
     header_of,
     place_bar,
     plan_bar,
+    refuse_width,
 )
 from attnviz.renderers.figure.layout import GAP, POINT, Box, FigurePlan, Room, TextLine, Word, maps_of, spell_maps
 from attnviz.renderers.figure.scale import plan_ticks
@@ -62,7 +62,7 @@ def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle)
     if bar.length + 2 * (MARGIN + bar.beside) > width:
         least = ceil(10 * (bar.length + 2 * (MARGIN + bar.beside))) / 10
         if look.width is not None:
-            raise TooLarge(f"{width:.3g} in are too few for the colour bar", hint=f"Try --width {least:.1f}in.")
+            raise refuse_width(picture.name, look, sizes, least)
         width = ceil_to_pixel(least, look.dpi)
         bar = plan_bar(scale, ticks, (width - 2 * MARGIN - bigger, 0.0), width, room)
     header, top = header_of(picture, report, width, look, sizes)

@@ -31,7 +31,7 @@ makers.charts = (panel) => {
       const parts = isPicture ? [place] : axesAround(chart, place);
       grid.append(element("figure", {}, heading, ...parts, missing, numbersOfChart(chart)));
     }
-    const captions = new Set(all.flatMap(({ kind, footnote }) => [CAPTIONS[kind], footnote]).filter(Boolean));
+    const captions = new Set(all.map(({ kind }) => CAPTIONS[kind]).filter(Boolean));
     const hint = element("p", { class: "hint" }, [...captions].join(" "));
     panel.append(element("section", {}, element("h2", {}, isolated(title)), keyOf(looks), grid, hint));
   }

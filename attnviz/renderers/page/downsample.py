@@ -29,7 +29,7 @@ def pool_heatmap(heatmap: Heatmap, block: int) -> Heatmap:
     if block == 1:
         return heatmap
     signed = bool(heatmap.values.min() < 0)
-    pooled = pool_cells(heatmap.values, heatmap.allowed, (block, block), "largest" if signed else "mean", signed)
+    pooled = pool_cells(heatmap.values, heatmap.allowed, (block, block), signed)
     starts = np.arange(0, len(heatmap.allowed), block)
     attends = heatmap.allowed.any(axis=1)
     shares = np.add.reduceat(np.where(attends, heatmap.equal_share, 0), starts)

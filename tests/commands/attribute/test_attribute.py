@@ -61,7 +61,6 @@ def test_a_text_is_shaded_by_sides_and_its_shares_are_said(tmp_path: Path) -> No
 def test_it_is_said_how_much_of_a_text_was_read_and_which_scores_take_no_side(tmp_path: Path) -> None:
     found = report(inline_text=TEXT, out=str(tmp_path), max_tokens=6, method="relevance,attention")
     assert " · first 3 and last 3 of 10 tokens · by " in found.subtitle
-    assert ", first 3 and last 3 of 10 tokens, " in found.caveat
     assert found.data["tokens_in_text"] == 10
     (picture,) = (block for block in found.pictures if isinstance(block, Heatmap))
     assert picture.title == "each token by its share of each method's largest score"

@@ -126,7 +126,7 @@ def graph_of(n_tokens: int, n_heads: int = 9) -> Graph:
 
 
 def plan_of(graph: Graph, **look: object) -> GraphPlan:
-    report = Report("a title", "a subtitle", (graph,), caveat="untrained")
+    report = Report("a title", "a subtitle", (graph,))
     return plan_graph(graph, report, FigureStyle(**look))  # type: ignore[arg-type]
 
 
@@ -142,7 +142,6 @@ def test_no_name_is_cut_or_lies_on_another(n_tokens: int, look: dict[str, object
         texts = visible_texts(figure)
         assert overlapping([(text.get_text(), text.get_window_extent()) for text in texts]) == []
         assert all(float(text.get_fontsize()) >= 6 for text in texts)
-        assert ("untrained" in [text.get_text() for text in texts]) == (look.get("header") is False)
     assert {f"{node.name} {node.note}".strip() for node in graph.nodes if node.row} < {line.text for line in plan.lines}
     boxes = [Bbox.from_bounds(*box) for box in plan.boxes]
     shared = [Bbox.intersection(*pair) for pair in combinations(boxes, 2)]
