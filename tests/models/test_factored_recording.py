@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import attnviz
 from attnviz.errors import InvalidOption, InvalidRecord, InvalidSelection
-from attnviz.models.capture import masks
+from attnviz.models.capture import factored
 from attnviz.models.recording.record import Recording, record
 from attnviz.records import AttentionMaps
 from attnviz.records.factored import FactoredMaps
@@ -152,7 +152,7 @@ def test_what_is_not_made_of_factors_is_refused(run: Callable[[], Any], said: st
     ],
 )
 def test_masks_are_known_by_their_cells(mask: Tensor, window: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(masks, "CELLS_AT_ONCE", 12)
+    monkeypatch.setattr(factored, "CELLS_AT_ONCE", 12)
     found, dense = (recorded(partial(attend, attn_mask=mask), factored=each) for each in (True, False))
     assert same(found[0], dense[0]).factors[0].window == window
 

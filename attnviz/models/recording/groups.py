@@ -174,6 +174,5 @@ def _passes(calls: Sequence[Call]) -> list[tuple[Call, int]]:
 
 
 def _same(call: Call, other: Call) -> bool:
-    if call.factors is not None or other.factors is not None:
-        return call.factors is not None and other.factors is not None and call.factors.same(other.factors)
-    return call.shape == other.shape and np.array_equal(call.weights, other.weights)
+    are_weights = call.factors is None and other.factors is None
+    return are_weights and call.shape == other.shape and np.array_equal(call.weights, other.weights)
