@@ -1,32 +1,80 @@
-"""What differs between two records, batches or surveys: a join of the facts that each side states.
+"""What differs between two records, batches, surveys or pictures: a join of the facts that each side states.
 
-A fact is a row: key columns say where it stands, and its value is a number or a text. Everything that is
-compared states its facts in this form, so there is one join, one tolerance, one kind of finding and one report. What is
-too large to be listed number by number, such as weights and pixels, is compared as arrays, and the findings take the
-same form. Knows no files and no manifests.
+A fact says where it stands and has a number or a text as its value; a side is a table of facts by their places. So
+whatever is compared there is one join, one tolerance, one kind of finding and one report. What is too large to be
+listed number by number, such as weights and pixels, is compared as arrays, and the findings take the same form.
+Knows no files and no manifests.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, Literal, TypeVar
-
-import numpy as np
-from jaxtyping import Int
+from pathlib import PurePosixPath
+from typing import TypeVar
 
 from attnviz.errors import InvalidOption
-from attnviz.table.intervals import MAX_DEGREES, MIN_TEXTS, t_quantile
-from attnviz.table.numbers import Numbers, join
 
-Kind = Literal["differs", "only before", "only after", "unreadable"]  # unreadable: not as its own manifest says
-Value = str | int | float | None
+Value = str | float
+Key = TypeVar("Key")
 Member = TypeVar("Member")
-SIDES = "before", "after"
 NUMBER, WEIGHT, JSD, TOP_KEY = "number", "weight", "jsd", "top_key"
 NUMBERS, FILES = "numbers", "files"  # that both sides have
 OTHER_BYTES = "other_bytes"  # files that say the same within the tolerances, in other bytes
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Where a fact stands. What does not apply is empty or None."""
+
+    what: str = NUMBER  # "job", "setting dpi", "number", "weight", "file" …
+    job: str = ""
+    file: str = ""  # its path in the folder of the batch
+    text: str = ""
+    measure: str = ""
+    layer: int | None = None
+    head: int | None = None
+    of: str = ""  # what the number belongs to if not to a layer or head, such as a model, or the mean over heads
+
+    @property
+    def where(self) -> str:
+        """ "layer 3, head 1", "layer 3" of a measure of a whole layer, or what else it is of; "" where it is whole."""
+        places = (("layer", self.layer), ("head", self.head))
+        return self.of or ", ".join(f"{name} {number}" for name, number in places if number is not None)
+
+    @property
+    def ending(self) -> str:
+        """What the name of a whole file ends with; "" of all else."""
+        return PurePosixPath(self.file).suffix.lower() if self.what == "file" else ""
+
+
+Facts = dict[Fact, Value]
+
+
+@dataclass(frozen=True)
+class Difference(Fact):
+    """A fact and its value on both sides. The value of what is only there or not, such as a job, is ""."""
+
+    before: Value | None = ""  # None: only the other side has the fact
+    after: Value | None = ""
+    said: str = ""  # further words, such as how many pixels differ
+    interval: float | None = None  # half of the 95 % interval of the change, of means over enough texts
+
+    @property
+    def kind(self) -> str:
+        """Whether one side alone has the fact, and which."""
+        return "only after" if self.before is None else "only before" if self.after is None else "differs"
+
+    @property
+    def is_picture(self) -> bool:
+        """Whether both sides have a picture, and not the same."""
+        return self.what == "file" and self.ending == ".png" and self.kind == "differs"
+
+    @property
+    def change(self) -> float:
+        """After minus before, of a number; 0 of all else."""
+        if isinstance(self.before, float) and isinstance(self.after, float):
+            return self.after - self.before
+        return 0.0
 
 
 @dataclass(frozen=True)
@@ -46,56 +94,10 @@ class Tolerances:
                 raise InvalidOption(f"{flag}{value} is not a tolerance", hint="Give a finite number of at least 0.")
 
     def allow(self, found: Difference) -> bool:
-        """Return whether both sides have the number, as near as it has to be."""
-        limit = self.named.get(found.measure or found.what, self.numbers)
-        return found.kind == "differs" and abs(found.change) <= limit  # False of NaN
-
-    def find_beyond(self, facts: Numbers) -> Int[np.ndarray, " place"]:
-        """Return the places of joined facts that only one side has, or whose values differ by more than they may."""
-        there = [facts.array(f"in {side}").astype(bool) for side in SIDES]
-        shared = np.flatnonzero(there[0] & there[1])
-        if not len(shared):
-            return np.arange(len(facts))
-        one, other = (facts.array(f"value {side}") for side in SIDES)
-        alike = one == other
-        if one.dtype == other.dtype == np.float64:
-            limits = np.full(len(facts), self.numbers)
-            for name, limit in self.named.items():
-                limits[facts.array("measure") == name] = limit
-            alike |= np.abs(other - one) <= limits  # False of NaN
-        return np.flatnonzero(~(there[0] & there[1] & alike))
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A fact and its value on both sides. What does not apply is empty or None."""
-
-    kind: Kind
-    what: str = NUMBER  # "job", "setting dpi", "number", "weight", "file" …
-    job: str = ""
-    file: str = ""  # its path in the folder of the batch
-    text: str = ""
-    measure: str = ""
-    layer: int | None = None
-    head: int | None = None
-    before: Value = None
-    after: Value = None
-    said: str = ""  # further words, such as how many pixels differ
-    of: str = ""  # what the number belongs to if not to a layer or head, such as a model, or the mean over heads
-    interval: float | None = None  # half of the 95 % interval of the change, of means over enough texts
-
-    @property
-    def where(self) -> str:
-        """ "layer 3, head 1", "layer 3" of a measure of a whole layer, or what else it is of; "" where it is whole."""
-        places = (("layer", self.layer), ("head", self.head))
-        return self.of or ", ".join(f"{name} {number}" for name, number in places if number is not None)
-
-    @property
-    def change(self) -> float:
-        """After minus before, of a number; 0 of all else."""
-        if isinstance(self.before, float) and isinstance(self.after, float):
-            return self.after - self.before
-        return 0.0
+        """Return whether both sides have the same text, or numbers that are as near as they have to be."""
+        if isinstance(found.before, float) and isinstance(found.after, float):
+            return abs(found.change) <= self.named.get(found.measure or found.what, self.numbers)  # False of NaN
+        return found.before == found.after
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,24 @@ class Diff:
     failed_alike: tuple[str, ...] = ()  # jobs with the same error on both sides
 
 
-def state_words(words: Mapping[str, object]) -> Numbers:
+def pair(
+    before: Mapping[Key, Member], after: Mapping[Key, Member]
+) -> Iterator[tuple[Key, Member | None, Member | None]]:
+    """Pair what both sides have under each key, in order; None where a side has nothing."""
+    return ((key, before.get(key), after.get(key)) for key in dict.fromkeys([*before, *after]))
+
+
+def join(before: Facts, after: Facts) -> list[Difference]:
+    """Put the values of both sides beside each other, fact by fact, whether they differ or not."""
+    return [Difference(**vars(fact), before=one, after=other) for fact, one, other in pair(before, after)]
+
+
+def find_differences(before: Facts, after: Facts, *, within: Tolerances) -> list[Difference]:
+    """Join the facts of two sides and return those that differ by more than they may, or that one side lacks."""
+    return [each for each in join(before, after) if not within.allow(each)]
+
+
+def state_words(words: Mapping[str, object], job: str = "") -> Facts:
     """Make facts of settings and the like, each under its name."""
 
     def write(value: object) -> str:
@@ -119,42 +138,9 @@ def state_words(words: Mapping[str, object]) -> Numbers:
             return ", ".join(map(str, value)) or "none"
         return "none" if value in (None, "") else str(value)
 
-    return Numbers.from_rows(({"what": name, "value": write(value)} for name, value in words.items()), ("what",))
-
-
-def join_facts(
-    before: Numbers, after: Numbers, *, within: Tolerances | None = None, **place: Any
-) -> Iterator[Difference]:
-    """Yield the facts of either side that differ by more than they may, or all where no tolerance is given.
-
-    Keys say where a fact stands, and `place` where all of them do; its `value` is a number or a text. A mean over `n`
-    texts may have a standard `error`: then the change has an interval.
-    """
-    joined = join(before, after)
-    for row in (joined if within is None else joined.take(within.find_beyond(joined))).rows():
-        there = row["in before"], row["in after"]
-        interval = None
-        if all(there) and min(row.get("n before") or 0, row.get("n after") or 0) >= MIN_TEXTS:
-            degrees = min(row["n before"], row["n after"], MAX_DEGREES + 1) - 1
-            interval = float(t_quantile(degrees) * np.hypot(row["error before"], row["error after"]))
-        kind = "differs" if all(there) else name_side(there[0])
-        where: dict[str, Any] = {name: row[name] for name in before.keys if row[name] is not None}
-        ends = row.get("value before"), row.get("value after")
-        yield Difference(kind, before=ends[0], after=ends[1], interval=interval, **place, **where)
+    return {Fact(name, job): write(value) for name, value in words.items()}
 
 
 def find_version_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Return package, before and after of those that changed; "none" where there was none."""
-    return [(name, old or "none", new or "none") for name, old, new in pair_by_name(before, after) if old != new]
-
-
-def pair_by_name(
-    before: Mapping[str, Member], after: Mapping[str, Member]
-) -> Iterator[tuple[str, Member | None, Member | None]]:
-    """Pair what both have under each name, in order; None where one has nothing."""
-    return ((name, before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after]))
-
-
-def name_side(is_before: bool) -> Kind:
-    """Return the kind of difference for something that is on one side only."""
-    return "only before" if is_before else "only after"
+    return [(name, old or "none", new or "none") for name, old, new in pair(before, after) if old != new]

@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import PurePosixPath
 
 from attnviz.display import escape_for_display, format_count, list_first
-from attnviz.records.differences import FILES, NUMBER, NUMBERS, OTHER_BYTES, WEIGHT, Diff, Difference
+from attnviz.records.differences import FILES, NUMBER, NUMBERS, OTHER_BYTES, WEIGHT, Diff, Difference, Value
 from attnviz.report import Column, Note, Report, Row, Table
 
 MAX_NAME_LENGTH, MAX_TEXT_LENGTH = 64, 200
@@ -14,8 +13,8 @@ MAX_ROWS = 200  # of a table
 DIGITS = 4  # one more than elsewhere: a change is smaller than what changes
 CAUSES = ("setting", "texts", "weights of")  # what a job was made from, by how each begins
 SHA256 = re.compile("[0-9a-f]{64}")
-NOUNS = {".png": "pictures", ".safetensors": "records", NUMBER: "numbers", WEIGHT: "weights of heads"}
-NOUNS |= {"job": "jobs", "text": "texts"}
+NOUNS = {".png": "pictures", ".safetensors": "records", NUMBER: "numbers", WEIGHT: "weights of heads", "job": "jobs"}
+NOUNS |= {"text": "texts", "changed file": "files that were changed later"}
 
 
 def diff_report(diff: Diff, sides: tuple[str, str], shown: Sequence[str]) -> Report:
@@ -47,8 +46,8 @@ def diff_report(diff: Diff, sides: tuple[str, str], shown: Sequence[str]) -> Rep
             "compared": {"jobs": list(diff.jobs), **counts},
             "failed_alike": list(diff.failed_alike),
             "versions": [list(each) for each in diff.versions],
-            "differences": [dict(vars(each)) for each in diff.differences],
-            "changes": [dict(vars(each)) for each in diff.changes],
+            "differences": [{"kind": each.kind, **vars(each)} for each in diff.differences],
+            "changes": [{"kind": each.kind, **vars(each)} for each in diff.changes],
         },
         max_lines=15,
     )
@@ -62,54 +61,44 @@ def group_differences(differences: Sequence[Difference]) -> list[list[Difference
     """
     kinds: dict[tuple[object, ...], list[Difference]] = {}
     for each in differences:
-        kinds.setdefault((each.kind, each.what, _find_ending(each), each.before is None), []).append(each)
+        kinds.setdefault((each.kind, each.what, each.ending, bool(each.said)), []).append(each)
     largest = (sorted(kind, key=lambda each: -abs(each.change)) for kind in kinds.values())
     return sorted(largest, key=lambda kind: (not kind[0].what.startswith(CAUSES), -len(kind)))
 
 
-def _find_ending(difference: Difference) -> str:
-    return PurePosixPath(difference.file).suffix.lower() if difference.what == "file" else ""
-
-
 def _describe_kind(kind: Sequence[Difference]) -> str:
     """Write a kind of change as one sentence: how many there are, and the largest, or the first."""
-    first, ending = kind[0], _find_ending(kind[0])
+    first = kind[0]
     if len(kind) == 1:
         return describe_difference(first)
-    match first.kind:
-        case "differs" if ending == ".png":
-            said = "have other pixels, such as" if first.before is None else "have another size, such as"
-        case "differs":
-            said = f"differ by up to {abs(first.change):.3g}:" if first.change else "differ, such as"
-        case "unreadable":
-            said = "are not as they were made, such as"
-        case side:
-            said = f"are only in {side.removeprefix('only ').upper()}, such as"
-    noun = (
-        f"facts ({shorten_name(first.what)})"
-        if first.what != "file"
-        else f"{ending.removeprefix('.') or 'other'} files"
-    )
-    is_short = first.what in (NUMBER, WEIGHT, "file") or first.kind != "differs"
-    example = f"{_name_subject(first)}." if is_short else describe_difference(first)
-    return f"{len(kind):,} {NOUNS.get(ending or first.what, noun)} {said} {example}"
+    noun = f"{first.ending.removeprefix('.') or 'other'} files"
+    if first.what != "file":
+        noun = f"facts ({shorten_name(first.what)})"
+    they = f"{len(kind):,} {NOUNS.get(first.ending or first.what, noun)}"
+    if first.kind != "differs":
+        return f"{they} are {_name_side(first)}, such as {_name_subject(first)}."
+    if first.is_picture:
+        return f"{they} have {'other pixels' if first.said else 'another size'}, such as {describe_difference(first)}"
+    if first.change:
+        return f"{they} differ by up to {abs(first.change):.3g}: {_name_subject(first)}."
+    return f"{they} differ, such as {describe_difference(first)}"
 
 
 def describe_difference(difference: Difference) -> str:
     """Write one difference as a sentence."""
-    subject, said = _name_subject(difference), shorten_text(difference.said) if difference.said else ""
-    match difference.kind:
-        case "only before" | "only after":
-            value = difference.before if difference.after is None else difference.after
-            there = f" ({_format_value(value)})" if value is not None else ""
-            return f"{subject} is only in {difference.kind.removeprefix('only ').upper()}{there}."
-        case "unreadable":
-            return f"{subject} {said}."
-        case "differs":
-            if difference.before is None:
-                return f"{subject}: {said}."
-            became = f"{_format_value(difference.before)} became {_format_value(difference.after)}"
-            return f"{subject}: {became}{f' ({said})' if said else ''}."
+    subject, said = _name_subject(difference), shorten_text(difference.said)
+    before, after = (_format_value(value) for value in (difference.before, difference.after))
+    if difference.kind != "differs":
+        value = before or after
+        return f"{subject} is {_name_side(difference)}{f' ({value})' if value else ''}."
+    if said and (before == after or difference.is_picture):
+        return f"{subject}: {said}."
+    return f"{subject}: {before} became {after}{f' ({said})' if said else ''}."
+
+
+def _name_side(difference: Difference) -> str:
+    """Return "only in BEFORE" or "only in AFTER"."""
+    return f"only in {'AFTER' if difference.before is None else 'BEFORE'}"
 
 
 def _name_subject(difference: Difference) -> str:
@@ -117,7 +106,7 @@ def _name_subject(difference: Difference) -> str:
     what, parts = difference.what, [difference.job, difference.file.removeprefix(f"{difference.job}/")]
     if what == "job":
         return f"job {shorten_name(difference.job)}"
-    if what != "file":
+    if not what.endswith("file"):
         name = difference.measure if what == NUMBER else what.replace("_", " ")
         name += f" of {difference.where}" if difference.where else ""
         name += f"{' ' if what == 'text' else ' in '}{difference.text}" if difference.text else ""
@@ -125,10 +114,11 @@ def _name_subject(difference: Difference) -> str:
     return ": ".join(shorten_text(part) for part in parts if part)
 
 
-def _format_value(value: object) -> str:
+def _format_value(value: Value | None) -> str:
+    """Write a value in few characters; "" of none, and of what is only there or not."""
     if isinstance(value, str) and SHA256.fullmatch(value):
         return f"sha256 {value[:8]}…"
-    return f"{value:.9g}" if isinstance(value, float) else shorten_text(str(value))
+    return f"{value:.9g}" if isinstance(value, float) else shorten_text(value or "")
 
 
 def list_differences(differences: Sequence[Difference], total: int, thumbs: tuple[str, ...] = ()) -> Table:
@@ -174,5 +164,5 @@ def shorten_name(name: str) -> str:
 
 
 def shorten_text(text: str) -> str:
-    """Return any text in few characters, safe to show."""
-    return escape_for_display(text, MAX_TEXT_LENGTH)
+    """Return any text in few characters, safe to show; "" for none."""
+    return escape_for_display(text, MAX_TEXT_LENGTH) if text else ""

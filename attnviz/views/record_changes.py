@@ -17,14 +17,15 @@ from attnviz.records.differences import (
     WEIGHT,
     Diff,
     Difference,
+    Fact,
+    Facts,
     Tolerances,
+    find_differences,
     find_version_changes,
-    join_facts,
-    name_side,
+    join,
     state_words,
 )
 from attnviz.records.walk import split_queries
-from attnviz.table.numbers import Numbers
 from attnviz.views.tokens import name_token
 
 TIE_TOLERANCE = 1e-6  # weights this close to the largest are favourites too: rounding may swap them
@@ -36,21 +37,21 @@ def compare_records(before: AttentionMaps, after: AttentionMaps, names: Sequence
 
     Heads are held to their weights, and where a tolerance names something else, such as jsd, to that as well.
     """
-    found = list(join_facts(*map(_state_origins, (before, after)), within=tolerances))
-    found += compare_maps(before, after, tolerances)
+    sides = before, after
+    found = [*find_differences(*map(state_origins, sides), within=tolerances), *compare_maps(before, after, tolerances)]
     changes: list[Difference] = []
-    if not _find_other_tokens(before, after):
-        moved = measure_changes(before, after)
+    if state_tokens(before) == state_tokens(after):
         shared = find_shared_heads(before, after)
-        measured = join_facts(*(_state_measures(maps, names, shared) for maps in (before, after)))
+        moved = measure_changes(before, after)
         order = {(each.layer, each.head): -each.change for each in moved if each.measure == JSD}
+        measured = join(*(state_measures(maps, names, shared) for maps in sides))
         changes = sorted((*moved, *measured), key=lambda each: order[each.layer, each.head])
     found += (each for each in changes if each.measure in tolerances.named and not tolerances.allow(each))
-    versions = find_version_changes(*(dict(maps.provenance.versions) for maps in (before, after)))
+    versions = find_version_changes(*(dict(maps.provenance.versions) for maps in sides))
     return Diff(found, changes, RECORD_MEASURES, versions)
 
 
-def _state_origins(maps: AttentionMaps) -> Numbers:
+def state_origins(maps: AttentionMaps) -> Facts:
     """State how a record was made, but for the versions of packages, and which of its tokens the model did not know."""
     origin = maps.provenance
     left_out = {"settings", "facts", "versions"}
@@ -59,58 +60,59 @@ def _state_origins(maps: AttentionMaps) -> Numbers:
     return state_words(words | dict(origin.settings) | asdict(origin.facts) | {"unknown tokens": unknown})
 
 
-def _state_measures(maps: AttentionMaps, names: Sequence[str], heads: Sequence[tuple[int, int]]) -> Numbers:
-    rows = (
-        {"measure": each.name, "layer": layer, "head": head, "value": float(each.values[maps.locate(layer, head)])}
-        for each in measure_maps(maps, list(names), "head")
-        for layer, head in heads
-    )
-    return Numbers.from_rows(rows, ("measure", "layer", "head"))
-
-
-def _state_tokens(maps: AttentionMaps) -> Numbers:
+def state_tokens(maps: AttentionMaps) -> Facts:
     """State each token at its position, and whether it is a marker or padding: these say what weights are of."""
     sides = {"token": maps.queries} if maps.self_attention else {"query": maps.queries, "key": maps.keys}
-    rows = []
+    facts: Facts = {}
     for what, tokens in sides.items():
         padding = [] if what == "key" else (~maps.real_queries).tolist()
         for place, (piece, *signs) in enumerate(zip_longest(tokens.pieces, tokens.special, padding)):
             named = (name for name, sign in zip(("marker", "padding"), signs, strict=True) if sign)
-            rows.append({"what": what, "of": f"position {place}", "value": ", ".join([repr(piece), *named])})
-    return Numbers.from_rows(rows, ("what", "of"))
+            facts[Fact(what, of=f"position {place}")] = ", ".join([repr(piece), *named])
+    return facts
 
 
-def _find_other_tokens(before: AttentionMaps, after: AttentionMaps) -> list[Difference]:
-    return list(join_facts(*map(_state_tokens, (before, after)), within=Tolerances()))
+def state_measures(maps: AttentionMaps, names: Sequence[str], heads: Sequence[tuple[int, int]]) -> Facts:
+    """State the measures called `names` of these heads, each given as layer and head number."""
+    return {
+        Fact(measure=each.name, layer=layer, head=head): float(each.values[maps.locate(layer, head)])
+        for each in measure_maps(maps, list(names), "head")
+        for layer, head in heads
+    }
 
 
 def compare_maps(before: AttentionMaps, after: AttentionMaps, tolerances: Tolerances) -> Iterator[Difference]:
     """Yield what only one record has, masks that differ, and the largest change of weight in each head where one is
     beyond its tolerance, the largest of all first; then what stands beside weights. Of other tokens nothing but that.
     """
-    if other := _find_other_tokens(before, after):
-        yield from other
+    sides = before, after
+    if other_tokens := find_differences(*map(state_tokens, sides), within=tolerances):
+        yield from other_tokens
         return
-    for what in ("layer", "head"):
-        one, other_side = (set(getattr(maps, f"{what}_numbers")) for maps in (before, after))
-        yield from (Difference(name_side(number in one), f"{what} {number}") for number in sorted(one ^ other_side))
+    yield from find_differences(*map(state_parts, sides), within=tolerances)
     shared = find_shared_heads(before, after)
-    for layer in sorted({layer for layer, _ in shared}):
-        places = [maps.layer_numbers.index(layer) for maps in (before, after)]
+    for layer in dict.fromkeys(layer for layer, _ in shared):
+        places = [maps.layer_numbers.index(layer) for maps in sides]
         several = split_queries(np.arange(len(before.queries)), len(before.keys))
         pairs = ((before.read_allowed(places[0], rows), after.read_allowed(places[1], rows)) for rows in several)
         if not all(np.array_equal(*pair) for pair in pairs):
-            yield Difference("differs", "mask", layer=layer, said="other keys may be attended to")
+            yield Difference("mask", layer=layer, said="other keys may be attended to")
     moved = [_find_largest_change(before, after, layer, head) for layer, head in shared]
     yield from sorted((each for each in moved if not tolerances.allow(each)), key=lambda each: -abs(each.change))
     for name in ("sink", "value_norms"):
-        left, right = getattr(before, name), getattr(after, name)
-        if (left is None) != (right is None):
-            yield Difference(name_side(left is not None), name)
-            continue
-        same = left is None or left.shape != right.shape  # of other heads, which are named above
-        if not (same or np.allclose(left, right, tolerances.numbers, tolerances.numbers)):
-            yield Difference("differs", name, said=f"by up to {np.abs(right - left).max():.3g}")
+        one, other = getattr(before, name), getattr(after, name)
+        if one is not None and other is not None and one.shape == other.shape:  # else of other heads, named above
+            apart = np.abs(other - one)
+            if not (apart <= tolerances.numbers * (1 + np.abs(other))).all():
+                yield Difference(name, said=f"by up to {apart.max():.3g}")
+
+
+def state_parts(maps: AttentionMaps) -> Facts:
+    """State which layers and heads a record has, and what beside its weights."""
+    layers, heads = (sorted(numbers) for numbers in (maps.layer_numbers, maps.head_numbers))
+    parts = [*(f"layer {number}" for number in layers), *(f"head {number}" for number in heads)]
+    beside = [name for name in ("sink", "value_norms") if getattr(maps, name) is not None]
+    return dict.fromkeys(map(Fact, [*parts, *beside]), "")
 
 
 def find_shared_heads(before: AttentionMaps, after: AttentionMaps) -> list[tuple[int, int]]:
@@ -131,7 +133,7 @@ def _find_largest_change(before: AttentionMaps, after: AttentionMaps, layer: int
         found.append((float(apart[row, key]), query, key, float(one[row, key]), float(other[row, key])))
     _, query, key, old, new = max(found, key=itemgetter(0))
     said = f"query {name_token(after.queries, query)}, key {name_token(after.keys, key)}"
-    return Difference("differs", WEIGHT, layer=layer, head=head, before=old, after=new, said=said)
+    return Difference(WEIGHT, layer=layer, head=head, before=old, after=new, said=said)
 
 
 def measure_changes(before: AttentionMaps, after: AttentionMaps) -> list[Difference]:
@@ -151,7 +153,5 @@ def measure_changes(before: AttentionMaps, after: AttentionMaps) -> list[Differe
             favourites = [each >= each.max(axis=-1, keepdims=True) - TIE_TOLERANCE for each in rows]
             turned += int((~np.logical_and(*favourites).any(axis=-1)).sum())
         for name, value in ((JSD, apart), (TOP_KEY, float(turned))):
-            found.append(
-                Difference("differs", measure=name, layer=layer, head=head, before=0.0, after=value / n_queries)
-            )
+            found.append(Difference(measure=name, layer=layer, head=head, before=0.0, after=value / n_queries))
     return found

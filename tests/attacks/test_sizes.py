@@ -133,7 +133,7 @@ def test_what_is_compared_or_classified_is_counted_before_it_is_read(run_here: R
         (tmp_path / name / "manifest.json").write_bytes(to_bytes(Manifest({}, {}, (entry,))))
     (tmp_path / "long.txt").write_text(LONG, encoding="utf-8")
     for run, needed, what in (
-        (("diff", "a.safetensors", "b.safetensors"), 0.47, "the two records need 0.46 GiB, allowed are 0.46"),
+        (("diff", "a.safetensors", "b.safetensors"), 0.46, "b.safetensors on both sides need 0.46 GiB"),
         (("diff", "a", "b"), 0.46, "job/attention.safetensors on both sides need 0.46 GiB"),
         (("predict", "--text-file", "long.txt", "--max-tokens", "10000"), 0.54, "texts of 10,000 tokens, 1 at a time"),
     ):

@@ -3,14 +3,13 @@
 import re
 from dataclasses import replace
 from math import log
-from typing import get_args
 
 import numpy as np
 import pytest
 
 from attnviz.measures.divergence import jsd
 from attnviz.records import AttentionMaps, Tokens
-from attnviz.records.differences import FILES, NUMBERS, OTHER_BYTES, Diff, Difference, Kind, Tolerances
+from attnviz.records.differences import FILES, NUMBERS, OTHER_BYTES, Diff, Difference, Tolerances
 from attnviz.renderers.documents import json as as_json
 from attnviz.renderers.hidden import HIDDEN
 from attnviz.renderers.terminal.show import Screen, render
@@ -20,8 +19,8 @@ from attnviz.views.record_changes import compare_maps, measure_changes
 from tests.made import HOSTILE, cross_maps, random_maps, record, tokens, uniform_maps
 
 SIDES = ("baseline", "figures")
-NUMBER = Difference("differs", "number", "a", "", "a text", "entropy", 0, 1, 1.25, 1.5)
-PICTURE = Difference("differs", "file", "a", "a/x.png", said="7 pixels, by 2.5 of 255")
+NUMBER = Difference("number", "a", "", "a text", "entropy", 0, 1, before=1.25, after=1.5)
+PICTURE = Difference("file", "a", "a/x.png", said="7 pixels, by 2.5 of 255")
 
 
 def words(report: Report) -> list[str]:
@@ -51,8 +50,8 @@ def test_where_nothing_differs_it_says_how_much_was_compared() -> None:
     [
         (NUMBER, "a: entropy of layer 0, head 1 in a text: 1.25 became 1.5."),
         (replace(NUMBER, layer=None, head=None, of="multi:2"), "a: entropy of multi:2 in a text: 1.25 became 1.5."),
-        (Difference("differs", "texts", "a", before="0" * 64, after="1"), "a: texts: sha256 00000000… became 1."),
-        (Difference("only before", "setting dpi", "a", before="40"), "a: setting dpi is only in BEFORE (40)."),
+        (Difference("texts", "a", before="0" * 64, after="1"), "a: texts: sha256 00000000… became 1."),
+        (Difference("setting dpi", "a", before="40", after=None), "a: setting dpi is only in BEFORE (40)."),
     ],
 )
 def test_each_difference_is_one_sentence(difference: Difference, said: str) -> None:
@@ -65,17 +64,23 @@ def test_each_difference_is_one_sentence(difference: Difference, said: str) -> N
     ("difference", "said"),
     [
         (NUMBER, "2 numbers differ by up to 0.25: a: entropy of layer 0, head 1 in a text."),
-        (replace(NUMBER, kind="only after"), "2 numbers are only in AFTER, such as a: entropy of layer 0, head"),
+        (replace(NUMBER, before=None), "2 numbers are only in AFTER, such as a: entropy of layer 0, head"),
         (replace(NUMBER, what="weight"), "2 weights of heads differ by up to 0.25: a: weight of layer 0, head 1"),
-        (PICTURE, "2 pictures have other pixels, such as a: x.png."),
-        (replace(PICTURE, before="2 × 3 pixels", after="4 × 3"), "2 pictures have another size, such as a: x."),
-        (replace(PICTURE, kind="unreadable"), "2 pictures are not as they were made, such as a: x.png."),
-        (replace(PICTURE, kind="only before"), "2 pictures are only in BEFORE, such as a: x.png."),
-        (replace(PICTURE, file="a/x.csv"), "2 csv files differ, such as a: x.csv."),
-        (replace(PICTURE, file="a/x"), "2 other files differ, such as a: x."),
-        (Difference("only after", "job", "a"), "2 jobs are only in AFTER, such as job a."),
+        (PICTURE, "2 pictures have other pixels, such as a: x.png: 7 pixels, by 2.5 of 255."),
         (
-            Difference("differs", "seed", "a", before="4", after="5"),
+            replace(PICTURE, before="2 × 3 pixels", after="4 × 3", said=""),
+            "2 pictures have another size, such as a: x.",
+        ),
+        (
+            replace(PICTURE, what="changed file", said="is gone"),
+            "2 files that were changed later differ, such as a: x.png",
+        ),
+        (replace(PICTURE, after=None), "2 pictures are only in BEFORE, such as a: x.png."),
+        (replace(PICTURE, file="a/x.csv"), "2 csv files differ, such as a: x.csv: 7 pixels"),
+        (replace(PICTURE, file="a/x"), "2 other files differ, such as a: x: 7 pixels"),
+        (Difference("job", "a", before=None), "2 jobs are only in AFTER, such as job a."),
+        (
+            Difference("seed", "a", before="4", after="5"),
             "2 facts (seed) differ, such as a: seed: 4 became 5",
         ),
     ],
@@ -100,7 +105,7 @@ def test_the_largest_comes_first_and_is_named() -> None:
 def test_the_first_screen_is_small_and_a_document_has_all() -> None:
     """At most 15 lines and 20 numbers, however many differences of however many kinds."""
     names = ("model", "dpi", "text", "seed", "format", "width", "title")
-    kinds = [Difference("differs", f"setting {names[n % 7]}", "a", before="1" * 99, after="2") for n in range(700)]
+    kinds = [Difference(f"setting {names[n % 7]}", "a", before="1" * 99, after="2") for n in range(700)]
     many = [replace(NUMBER, head=head, after=2.0 + head) for head in range(MAX_ROWS + 2)]
     report = diff_report(Diff([*many, *kinds, PICTURE], many), SIDES, [])
     screen = render(report, "answer", Screen(width=80))
@@ -117,7 +122,8 @@ def test_the_first_screen_is_small_and_a_document_has_all() -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_name_is_anything_but_a_name(text: str) -> None:
     numbers = (replace(NUMBER, job=text, text=text, measure=text), replace(NUMBER, measure=text, of=text))
-    kinds = [Difference(kind, text, text, text, text, text, 0, 0, text, text, text) for kind in get_args(Kind)]
+    sides = ((text, text), (None, text), (text, None))
+    kinds = [Difference(text, text, text, text, text, 0, 0, text, *side, text) for side in sides]
     found = Diff((*numbers, *kinds, *kinds), numbers, jobs=(text,), failed_alike=(text,), versions=((text,) * 3,))
     report = diff_report(found, (text, text), [text])
     cells = [str(cell) for table in report.tables for row in table.rows for cell in row]

@@ -4,23 +4,22 @@ import filecmp
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from math import inf
 from pathlib import Path
 
 from attnviz import store
-from attnviz.bounded import GIB, check_room, exists, is_file, is_folder, list_folder, read_bytes
+from attnviz.bounded import exists, is_file, is_folder, list_folder
 from attnviz.commands import COMMANDS
-from attnviz.commands.batch.diff_batches import compare_batches, compare_contents
+from attnviz.commands.batch.diff_batches import check_sizes, compare_batches, compare_contents
 from attnviz.commands.batch.manifests import from_file, job_from_manifest
 from attnviz.commands.batch.spec import DiffSpec
 from attnviz.commands.batch.workers import run_jobs
 from attnviz.errors import DifferencesFound, InputError, InvalidOption, InvalidSource
-from attnviz.measures import ALL, choose_measures, split_names
-from attnviz.models.sizes import BASE, ONE_HEAD, ONE_TOKEN
+from attnviz.measures import ALL, split_names
 from attnviz.records import AttentionMaps
 from attnviz.records.arithmetic import count_cores
 from attnviz.records.differences import JSD, OTHER_BYTES, TOP_KEY, WEIGHT, Diff, Difference, Tolerances
-from attnviz.records.walk import MIN_ROWS
 from attnviz.registry import load, suggest_name
 from attnviz.renderers import PAGE_FORMAT, choose_renderers
 from attnviz.report import FigureStyle, Report, Table
@@ -29,9 +28,9 @@ from attnviz.running.executors import open_executor
 from attnviz.running.versions import read_versions
 from attnviz.store.manifest import NAME, Entry, Manifest
 from attnviz.store.parts import temporary_folder
-from attnviz.store.weights import FileKind, find_kind
-from attnviz.views.differences import diff_report, list_differences
-from attnviz.views.record_changes import RECORD_MEASURES, compare_records
+from attnviz.store.weights import find_kind
+from attnviz.views.differences import diff_report, group_differences, list_differences
+from attnviz.views.record_changes import compare_records
 
 DEFAULT = "entropy"
 MAX_SHOWN = 40  # differences on a page; a picture beside the other takes about 60 kB
@@ -49,9 +48,7 @@ def diff(spec: DiffSpec) -> Events:
     if spec.again:
         if spec.after is not None:
             raise InvalidOption("--again compares BEFORE with itself", hint=f"Leave out {spec.after}.")
-        if before.suffix != ".json":
-            raise InvalidOption(f"{before} is not of a batch", hint="--again makes batches.")
-        return _again(spec, before, tolerances)
+        return _again(spec, before, from_file(before), tolerances)
     if spec.after is None:
         raise InvalidOption(
             "nothing to compare with", hint="Name it: attnviz diff BEFORE AFTER; or --again of a batch."
@@ -59,27 +56,24 @@ def diff(spec: DiffSpec) -> Events:
     if spec.root != ".":
         raise InvalidOption("--root is where --again starts from", hint="Leave it out.")
     files = before, _find_file(Path(spec.after))
-    one, other = (_find_kind(file) for file in files)
-    if one != other:
+    kind, other_kind = map(_find_kind, files)
+    if kind != other_kind:
         raise InvalidOption(
             f"{files[0]} and {files[1]} are not of one kind",
             hint="Give two records, manifests, surveys, pictures or files of weights.",
         )
-    if spec.pixels is not None and one not in (".json", ".png"):
+    if spec.pixels is not None and kind not in (".json", ".png"):
         raise InvalidOption("--pixels is of pictures, and of the pictures of batches", hint="Leave it out.")
-    if one == ".json":
+    if kind == ".json":
         folders = [file.parent for file in files]
         found = compare_batches(folders, [from_file(file) for file in files], tolerances)
         return iter((_report(found, spec, tolerances, folders),))
-    if one:  # pictures, or means over texts by the command that wrote them
-        compare = _compare_pictures if one == ".png" else load(COMPARED[one])
-        found = compare(*files, tolerances)
-    else:
-        found = _compare_weights(spec, *files, tolerances)
+    compare = load(COMPARED[kind]) if kind in COMPARED else partial(_compare_files, spec)
+    found = compare(*files, tolerances)
     if not (found.differences or filecmp.cmp(*files, shallow=False)):  # they say the same, and have other bytes
-        of_bytes = (Difference("differs", "bytes", said="what the files say is the same"),)
+        of_bytes = [Difference("bytes", said="not the same, though what the files say is")]
         found = replace(found, differences=of_bytes) if spec.exact else replace(found, counts={OTHER_BYTES: 1})
-    return iter((_report(found, spec, tolerances, files, () if one else (JSD, TOP_KEY)),))
+    return iter((_report(found, spec, tolerances, files),))
 
 
 def _tolerances(spec: DiffSpec) -> Tolerances:
@@ -123,9 +117,8 @@ def _find_kind(file: Path) -> str:
     return ending if ending in (".json", ".png") else ""
 
 
-def _again(spec: DiffSpec, file: Path, tolerances: Tolerances) -> Events:
+def _again(spec: DiffSpec, file: Path, batch: Manifest, tolerances: Tolerances) -> Events:
     """Make all jobs of a manifest once more, in a folder that goes away, and compare."""
-    batch = from_file(file)
     jobs = [job_from_manifest(entry, Path(spec.root), str(file)) for entry in batch.jobs]
     if not jobs:
         raise InvalidSource(f"{file} holds no jobs", hint="attnviz batch fills it.")
@@ -141,34 +134,23 @@ def _again(spec: DiffSpec, file: Path, tolerances: Tolerances) -> Events:
         yield _report(found, spec, tolerances, (file.parent, place))
 
 
-def _compare_weights(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerances) -> Diff:
-    """Two records, or files of weights that other programs have written."""
-    _check_names(tolerances.named, [WEIGHT, *RECORD_MEASURES])
-    for measure in choose_measures(spec.measure):
-        if measure.level == "layer" and ALL not in split_names(spec.measure):
-            raise InvalidOption(f"{measure.name} is of all heads together", hint="This compares head by head.")
-    kinds = [find_kind(path) for path in (before, after)]
-    needed = map(_count_needed, (before, after), kinds)
-    check_room("the two records" if set(kinds) == {"record"} else "the weights", BASE + sum(needed), spec.max_memory)
-    names = [*(spec.measure or (DEFAULT,)), *(name for name in tolerances.named if name not in (WEIGHT, JSD, TOP_KEY))]
-    one, other = (_read_maps(*each) for each in zip((before, after), kinds, strict=True))
-    return compare_records(one, other, names, tolerances)
+def _compare_files(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerances) -> Diff:
+    """Compare two pictures, two records, or files of weights that other programs have written."""
+    check_sizes(after.name, [path.stat().st_size for path in (before, after)], tolerances)
+    if _find_kind(after) == ".png":
+        one, other = (path.read_bytes() for path in (before, after))
+        place = Difference("file", file=after.name)
+        return Diff([*compare_contents(place, one, other, tolerances)] if one != other else [])
+    names = [*split_names(spec.measure or (DEFAULT,)), *tolerances.named]
+    chosen = [name for name in names if name not in (WEIGHT, JSD, TOP_KEY)]
+    return compare_records(_read_maps(before), _read_maps(after), chosen, tolerances)
 
 
-def _count_needed(path: Path, kind: FileKind) -> int:
-    if kind != "record":
-        return 4 * path.stat().st_size  # read, as float32, a copy, and the masks
-    (*_, n_queries, n_keys), is_factored = store.read_record_shape(path)
-    # of factors no more rows of a head than are walked over at once are ever there
-    several = min(n_queries, 2 * MIN_ROWS) if is_factored else n_queries
-    return path.stat().st_size + ONE_TOKEN * (n_queries + n_keys) + ONE_HEAD // 2 * several * n_keys
-
-
-def _read_maps(path: Path, kind: FileKind) -> AttentionMaps:
+def _read_maps(path: Path) -> AttentionMaps:
     """A record as it is. Of weights that another program wrote the name of the file and its bytes are none of what they
     say.
     """
-    if kind == "record":
+    if find_kind(path) == "record":
         return store.load(path, inf)
     from attnviz.models.attentions.attentions import make_maps  # torch comes with it
     from attnviz.models.attentions.weights_file import COMMAND, WeightsRequest, read_weights
@@ -178,12 +160,6 @@ def _read_maps(path: Path, kind: FileKind) -> AttentionMaps:
     return replace(maps, provenance=replace(maps.provenance, model="", revision=""))
 
 
-def _compare_pictures(before: Path, after: Path, tolerances: Tolerances) -> Diff:
-    one, other = (read_bytes(path, tolerances.max_memory * GIB, InvalidSource) for path in (before, after))
-    place = Difference("differs", "file", file=after.name)
-    return Diff([] if one == other else list(compare_contents(place, one, other, tolerances)))
-
-
 def _check_names(names: Iterable[str], known: Sequence[str]) -> None:
     """Raises InvalidOption for a name that both sides do not have."""
     for name in names:
@@ -191,17 +167,17 @@ def _check_names(names: Iterable[str], known: Sequence[str]) -> None:
             raise InvalidOption(f"no measure {name!r} in what is compared", hint=suggest_name(name, known))
 
 
-def _report(
-    found: Diff, spec: DiffSpec, tolerances: Tolerances, sides: Sequence[Path], always: Sequence[str] = ()
-) -> Result:
-    """Where --measure asks for a table of numbers, it has those of `always`, too. `sides` are two folders or files."""
+def _report(found: Diff, spec: DiffSpec, tolerances: Tolerances, sides: Sequence[Path]) -> Result:
+    """Where --measure asks for numbers, these are listed, and what is always said of two records. `sides` are folders
+    or files.
+    """
     formats = [plugin.name for plugin in choose_renderers(spec.figure.format, spec.figure.open)]
     if drawn := [name for name in formats if name != PAGE_FORMAT]:
         raise InvalidOption(f"diff draws no {drawn[0]}", hint="--format html is a page of what differs.")
     asked = split_names(spec.measure)
     _check_names(tolerances.named, [WEIGHT, *found.measures])
     _check_names([name for name in asked if name != ALL], found.measures)
-    shown = found.measures if ALL in asked else [*always, *asked] if asked else []
+    shown = found.measures if ALL in asked else [JSD, TOP_KEY, *asked] if asked else []
     report = diff_report(found, (spec.before, spec.after or "the same, made again"), shown)
     after = "what is made again" if spec.after is None else spec.after
     failure = DifferencesFound(f"{report.title} between {spec.before} and {after}") if found.differences else None
@@ -211,22 +187,25 @@ def _report(
 
 def _write_page(report: Report, found: Diff, folder: Path, sides: Sequence[Path]) -> Path:
     """Write the report as a page that begins with settings that differ, then has the pictures that differ most."""
-    from attnviz.renderers.figure.image import compare, show_difference  # only now, as what draws takes a while
-    from attnviz.renderers.page.html import html
+    from attnviz.renderers.page.html import html  # only now, as what draws takes a while
 
-    differing = []
-    for each in found.differences:
-        by, both = -1.0, tuple[bytes, ...]()
-        if each.what == "file" and each.kind == "differs" and each.file.lower().endswith(".png"):
-            with suppress(InputError, OSError):  # what is no picture, or too large: its line says so
-                one, other = ((side / each.file if is_folder(side) else side).read_bytes() for side in sides)
-                by, both = compare(one, other).rms or inf, (one, other)  # no number: of another size
-        differing.append((by, each, both))
-    chosen = sorted(differing, key=lambda each: (not each[1].what.startswith("setting"), -each[0]))[:MAX_SHOWN]
-    thumbs = tuple(show_difference(*both) if both else "" for *_, both in chosen)
-    table = list_differences([each for _, each, _ in chosen], len(differing), thumbs if any(thumbs) else ())
+    in_order = [each for kind in group_differences(found.differences) for each in kind]
+    chosen = sorted(in_order, key=lambda each: (not each.what.startswith("setting"), not each.is_picture))[:MAX_SHOWN]
+    thumbs = tuple(_show(each, sides) for each in chosen)
+    table = list_differences(chosen, len(found.differences), thumbs if any(thumbs) else ())
     others = (block for block in report.blocks if not isinstance(block, Table) or block.name != table.name)
     ((_, page),) = html(replace(report, blocks=(table, *others)), FigureStyle())
     with store.locked(folder):
         store.write(folder / "diff.html", page)
     return folder / "diff.html"
+
+
+def _show(difference: Difference, sides: Sequence[Path]) -> str:
+    """Return two pictures that differ and where they do, as a data: address; "" of all else."""
+    from attnviz.renderers.figure.image import show_difference  # only now, as what draws takes a while
+
+    if difference.is_picture:
+        with suppress(InputError, OSError):  # what is no picture, or too large: its line says so
+            one, other = (side / difference.file if is_folder(side) else side for side in sides)
+            return show_difference(one.read_bytes(), other.read_bytes())
+    return ""

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from itertools import chain, groupby, zip_longest
+from itertools import groupby, zip_longest
 from operator import attrgetter
 from pathlib import Path, PurePosixPath
 
 from attnviz import store
-from attnviz.bounded import GIB, check_room, resolve_links
+from attnviz.bounded import GIB, check_room, read_bytes, resolve_links
 from attnviz.display import format_count
 from attnviz.errors import InvalidRecord, InvalidSource
 from attnviz.models.sizes import BASE
@@ -25,20 +25,18 @@ from attnviz.records.differences import (
     OTHER_BYTES,
     Diff,
     Difference,
+    Fact,
+    Facts,
     Tolerances,
+    find_differences,
     find_version_changes,
-    join_facts,
-    name_side,
-    pair_by_name,
+    pair,
     state_words,
 )
 from attnviz.store.manifest import Entry, File, Manifest, TextNumbers
-from attnviz.table.numbers import Numbers
 from attnviz.views.record_changes import compare_maps
 
 DEFAULTS = "fingerprint (of the defaults and the code)"
-KEYS = "text", "measure", "layer", "head", "of"
-TEXTS_AT_ONCE = 256  # whose numbers are joined
 TEXTS = frozenset({".csv", ".json", ".md", ".tex"})  # in which numbers are written out
 # A number with a fraction or an exponent, but no part of a word, an address or a version such as 2.13.0.
 WRITTEN = re.compile(r"((?<![\w.])-?\d+(?:\.\d+(?:[eE][-+]?\d+)?|[eE][-+]?\d+)(?!\w|\.\d))", re.ASCII)
@@ -48,111 +46,101 @@ PER_PIXEL = 25
 
 
 def compare_batches(folders: Sequence[Path], sides: Sequence[Manifest], tolerances: Tolerances) -> Diff:
-    """Compare configs, then job by job, in the order of the first batch; what only the second has comes last.
+    """Compare configs, then the jobs that only one side has, then those of both, in the order of the first batch.
 
-    Raises InvalidSource where a link leads out of a folder, TooLarge for files that are.
+    Raises TooLarge for files that are.
     """
-    configs = ({f"config {name}": digest for name, digest in of.configs.items()} for of in sides)
-    found = list(join_facts(*map(state_words, configs), within=Tolerances()))
-    versions = find_version_changes(*(of.versions for of in sides))
+    found = find_differences(*map(state_batch, sides), within=tolerances)
     entries = [{entry.name: entry for entry in of.jobs} for of in sides]
+    versions = find_version_changes(*(of.versions for of in sides))
     counts: Counter[str] = Counter()
-    failed_alike: list[str] = []
-    for job, one, other in pair_by_name(*entries):
-        if one is None or other is None:
-            found.append(Difference(name_side(one is not None), "job", job))
-            continue
-        origins = compare_origins(one, other)
-        if versions or one.error or other.error or len(origins) > 1:
-            origins = [each for each in origins if each.what != DEFAULTS]  # it follows from the rest
-        found += origins
-        if one.error or other.error:
-            failed_alike += [job] if one.error == other.error else []
-            continue
-        found += compare_numbers(one, other, tolerances, counts)
-        found += compare_files((folders[0], one), (folders[1], other), tolerances, counts)
+    both = [(one, other) for _, one, other in pair(*entries) if one and other]
+    for one, other in both:
+        found += compare_origins(one, other, versions)
+        if not (one.error or other.error):
+            found += compare_numbers(one, other, tolerances, counts)
+            found += compare_files(folders, (one, other), tolerances, counts)
     changes = sorted((each for each in found if each.what == NUMBER), key=lambda each: -abs(each.change))
     tables = (table for of in sides for job in of.jobs for table in job.numbers)
     measures = tuple(dict.fromkeys(name for table in tables for name in table.values))
-    jobs = tuple(entries[0] | entries[1])
-    return Diff(found, changes, measures, versions, jobs, counts, tuple(failed_alike))
+    failed_alike = tuple(one.name for one, other in both if one.error and one.error == other.error)
+    return Diff(found, changes, measures, versions, tuple(entries[0] | entries[1]), counts, failed_alike)
 
 
-def compare_origins(before: Entry, after: Entry) -> list[Difference]:
-    """What a job was made from: its command, settings, texts and weights; and whether it failed."""
+def state_batch(manifest: Manifest) -> Facts:
+    """State the configs and the jobs of a batch."""
+    configs = state_words({f"config {name}": digest for name, digest in manifest.configs.items()})
+    return configs | {Fact("job", entry.name): "" for entry in manifest.jobs}
 
-    def state(entry: Entry) -> Numbers:
+
+def compare_origins(before: Entry, after: Entry, versions: Sequence[object]) -> list[Difference]:
+    """What a job was made from: its command, settings, texts and weights; and whether it failed.
+
+    Where all of that and the versions are the same, the fingerprint says whether defaults or the code are others.
+    """
+    shared = before.inputs.keys() & after.inputs.keys()  # what only one of them reads follows from the settings
+    sides = []
+    for entry in (before, after):
         # Jobs that failed have no seed 0 among their settings, and others do.
         settings = {f"setting {name}": value for name, value in ({"seed": 0} | entry.settings).items()}
-        rest = {"command": entry.command, "error": entry.error, DEFAULTS: entry.fingerprint}
-        return state_words(rest | settings | entry.inputs)
-
-    only = before.inputs.keys() ^ after.inputs.keys()  # what only one of them reads follows from the settings
-    found = join_facts(state(before), state(after), within=Tolerances(), job=after.name)
-    return [each for each in found if each.what not in only]
+        inputs = {name: digest for name, digest in entry.inputs.items() if name in shared}
+        sides.append(state_words({"command": entry.command, "error": entry.error} | settings | inputs, entry.name))
+    found = find_differences(*sides, within=Tolerances())
+    if found or versions or before.error or after.error:
+        return found
+    made_from = (state_words({DEFAULTS: entry.fingerprint}, entry.name) for entry in (before, after))
+    return find_differences(*made_from, within=Tolerances())
 
 
 def compare_numbers(before: Entry, after: Entry, tolerances: Tolerances, counts: Counter[str]) -> Iterator[Difference]:
-    """Every text and number that differs or that only one has. Some texts at a time: a batch may have many."""
-    shared: list[tuple[list[TextNumbers], list[TextNumbers]]] = []
+    """Every text and number that differs or that only one has. One text at a time: a batch may have many."""
     by_text = [{text: [*of] for text, of in groupby(job.numbers, attrgetter("text"))} for job in (before, after)]
-    for text, one, other in pair_by_name(*by_text):
-        if one is None or other is None:
-            yield Difference(name_side(one is not None), "text", after.name, text=text)
-        elif one == other:
-            counts[NUMBERS] += sum(len(values) for of in one for values in of.values.values())
-        else:
-            shared.append((one, other))
-    for start in range(0, len(shared), TEXTS_AT_ONCE):
-        several = zip(*shared[start : start + TEXTS_AT_ONCE], strict=True)
-        sides = [_list_numbers(chain.from_iterable(of)) for of in several]
-        found = list(join_facts(*sides, within=tolerances, job=after.name))
-        counts[NUMBERS] += len(sides[0]) - sum(each.kind == "only before" for each in found)
-        yield from found
+    texts = ({Fact("text", after.name, text=text): "" for text in of} for of in by_text)
+    yield from find_differences(*texts, within=tolerances)
+    for one, other in ((one, other) for _, one, other in pair(*by_text) if one and other):
+        sides = [state_numbers(after.name, of) for of in (one, other)]
+        counts[NUMBERS] += len(sides[0].keys() & sides[1].keys())
+        yield from find_differences(*sides, within=tolerances)
 
 
-def _list_numbers(tables: Iterable[TextNumbers]) -> Numbers:
-    """State the numbers of some texts under what each of them is of."""
-    rows: list[tuple[object, ...]] = []
+def state_numbers(job: str, tables: Iterable[TextNumbers]) -> Facts:
+    """State the numbers of a text under what each of them is of."""
+    facts: Facts = {}
     for table in tables:
-        places = [*zip_longest(table.layer, table.head, table.of)]
+        places = [*zip_longest(table.layer, table.head, table.of, fillvalue=None)]
         for measure, values in table.values.items():
             for (layer, head, of), value in zip(places, values, strict=True):
-                place = (None, f"layer {layer}, head {head}") if isinstance(head, str) else (head, of)
-                rows.append((table.text, measure, layer, *place, value))
-    return Numbers.from_rows((dict(zip((*KEYS, "value"), row, strict=True)) for row in rows), KEYS)
+                place = (None, f"layer {layer}, head {head}") if isinstance(head, str) else (head, of or "")
+                facts[Fact(NUMBER, job, "", table.text, measure, layer, *place)] = value
+    return facts
 
 
 def compare_files(
-    before: tuple[Path, Entry], after: tuple[Path, Entry], tolerances: Tolerances, counts: Counter[str]
+    folders: Sequence[Path], entries: Sequence[Entry], tolerances: Tolerances, counts: Counter[str]
 ) -> Iterator[Difference]:
-    """Every file of a job's two entries, each given with the folder of its batch, and what was put beside them.
+    """Every file of a job's two entries, and what was put beside them in the folders of the two batches.
 
     Raises TooLarge before a pair is read.
     """
-    for path, one, other in pair_by_name(*(_list_files(*side) for side in (before, after))):
-        sides = [side for side in ((before[0], one, "BEFORE"), (after[0], other, "AFTER")) if side[1]]
-        place = Difference("differs", "file", after[1].name, path)
-        sizes = sum(file.size for _, file, _ in sides if file)
-        needed = BASE + PER_BYTE.get(PurePosixPath(path).suffix.lower(), 1) * sizes
-        check_room(f"{path} on both sides", needed, tolerances.max_memory)
-        contents = [_read(folder, file, side) for folder, file, side in sides if file]
-        if wrong := [each for each in contents if isinstance(each, str)]:
-            yield replace(place, kind="unreadable", said=wrong[0])
+    for path, *files in pair(*map(list_files, folders, entries)):
+        place = Difference("file", entries[1].name, path)
+        check_sizes(path, [file.size for file in files if file], tolerances)
+        try:
+            one, other = (file and read_file(folder, file) for folder, file in zip(folders, files, strict=True))
+        except InvalidSource as error:
+            yield replace(place, what="changed file", said=error.problem)
             continue
-        if len(contents) == 1:
-            yield replace(place, kind=name_side(one is not None))
+        if one is None or other is None:
+            yield replace(place, **{"after" if other is None else "before": None})
             continue
         counts[FILES] += 1
-        one_data, other_data = (data for data in contents if isinstance(data, bytes))
-        if one_data != other_data:
-            found = list(compare_contents(place, one_data, other_data, tolerances))
-            counts[OTHER_BYTES] += not found
-            yield from found
+        found = [*compare_contents(place, one, other, tolerances)] if one != other else []
+        counts[OTHER_BYTES] += one != other and not found
+        yield from found
 
 
-def _list_files(folder: Path, entry: Entry) -> dict[str, File]:
-    """Those of the manifest; and with an empty sha256 what was put beside them, but for hidden files."""
+def list_files(folder: Path, entry: Entry) -> dict[str, File]:
+    """List the files of the manifest; and with an empty sha256 what was put beside them, but for hidden files."""
     listed = {file.path: file for file in entry.files}
     found = (path for path in sorted((folder / entry.name).rglob("[!.]*")) if path.is_file())
     names = {path.relative_to(folder).as_posix(): path for path in found}
@@ -160,37 +148,39 @@ def _list_files(folder: Path, entry: Entry) -> dict[str, File]:
     return listed | strays
 
 
-def _read(folder: Path, file: File, side: str) -> bytes | str:
-    """The bytes of a file, or why they are not what the manifest says. A link out of the folder is not followed."""
+def check_sizes(name: str, sizes: Sequence[int], tolerances: Tolerances) -> None:
+    """Raise TooLarge where comparing a file of these bytes on either side needs more memory than there may be."""
+    needed = BASE + PER_BYTE.get(PurePosixPath(name).suffix.lower(), 1) * sum(sizes)
+    check_room(f"{name} on both sides", needed, tolerances.max_memory)
+
+
+def read_file(folder: Path, file: File) -> bytes:
+    """Read a file of a batch. Raises InvalidSource where it is not as its manifest says, or leads out of the folder."""
     place = folder / file.path
-    try:
-        if not resolve_links(place).is_relative_to(resolve_links(folder)):
-            return f"in {side} is a link out of its folder"
-        if not place.is_file():
-            return f"in {side} is gone"
-        if place.stat().st_size != file.size:
-            return f"in {side} has another size than when it was made"
-        data = place.read_bytes()
-    except OSError as error:
-        return f"in {side} cannot be read ({error.strerror})"
-    if file.sha256 in ("", hashlib.sha256(data).hexdigest()):
-        return data
-    return f"in {side} has other bytes than when it was made"
+    if not resolve_links(place).is_relative_to(resolve_links(folder)):
+        raise InvalidSource(f"{place} is a link out of its folder")
+    data = read_bytes(place, file.size, InvalidSource)
+    if file.sha256 not in ("", hashlib.sha256(data).hexdigest()):
+        raise InvalidSource(f"{place} has other bytes than when it was made")
+    return data
 
 
 def compare_contents(place: Difference, before: bytes, after: bytes, tolerances: Tolerances) -> Iterator[Difference]:
     """What two files of other bytes say that differs; none where that is the same. Raises TooLarge."""
-    ending = PurePosixPath(place.file).suffix.lower()
-    compare = {".png": _compare_pictures, ".safetensors": _compare_records}.get(ending)
-    if compare and not tolerances.exact:
-        try:
-            yield from compare(place, before, after, tolerances)
-        except (InvalidRecord, InvalidSource) as error:
-            yield replace(place, said=error.problem)
+    compare = COMPARED.get(PurePosixPath(place.file).suffix.lower())
+    if tolerances.exact or not compare:
+        yield compare_bytes(place, before, after)
         return
-    if tolerances.exact or ending not in TEXTS or not is_same_text(before, after, tolerances.numbers):
-        one, other = (f"{len(data):,} bytes ({hashlib.sha256(data).hexdigest()[:8]}…)" for data in (before, after))
-        yield replace(place, before=one, after=other)
+    try:
+        yield from compare(place, before, after, tolerances)
+    except (InvalidRecord, InvalidSource) as error:
+        yield replace(place, said=error.problem)
+
+
+def compare_bytes(place: Difference, before: bytes, after: bytes) -> Difference:
+    """Say how long both files are, and the first digits of their sha256."""
+    one, other = (f"{len(data):,} bytes ({hashlib.sha256(data).hexdigest()[:8]}…)" for data in (before, after))
+    return replace(place, before=one, after=other)
 
 
 def _compare_pictures(place: Difference, before: bytes, after: bytes, tolerances: Tolerances) -> Iterator[Difference]:
@@ -203,7 +193,7 @@ def _compare_pictures(place: Difference, before: bytes, after: bytes, tolerances
         yield replace(place, before=one, after=other)
     elif not found.rms <= tolerances.pixels:
         said = f"{format_count(found.n_pixels, 'pixels')}, by {found.rms:.3g} of 255 (root mean square)"
-        yield replace(place, said=said)
+        yield replace(place, before=0.0, after=found.rms, said=said)
 
 
 def _compare_records(place: Difference, before: bytes, after: bytes, tolerances: Tolerances) -> Iterator[Difference]:
@@ -211,6 +201,14 @@ def _compare_records(place: Difference, before: bytes, after: bytes, tolerances:
     one, other = (store.read_record(data, place.file) for data in (before, after))
     for each in compare_maps(one, other, tolerances):
         yield replace(each, job=place.job, file=place.file)
+
+
+def _compare_texts(place: Difference, before: bytes, after: bytes, tolerances: Tolerances) -> Iterator[Difference]:
+    if not is_same_text(before, after, tolerances.numbers):
+        yield compare_bytes(place, before, after)
+
+
+COMPARED = {".png": _compare_pictures, ".safetensors": _compare_records, **dict.fromkeys(TEXTS, _compare_texts)}
 
 
 def is_same_text(before: bytes, after: bytes, tolerance: float) -> bool:
@@ -225,12 +223,10 @@ def is_same_text(before: bytes, after: bytes, tolerance: float) -> bool:
         return False
     if not tolerance or len(one) != len(other) or one[::2] != other[::2]:
         return before == after
-    return all(_is_near(left, right, tolerance) for left, right in zip(one[1::2], other[1::2], strict=True))
+    numbers = zip(one[1::2], other[1::2], strict=True)
+    return all(left == right or _is_near(Decimal(left), Decimal(right), tolerance) for left, right in numbers)
 
 
-def _is_near(left: str, right: str, tolerance: float) -> bool:
-    if left == right:
-        return True
-    one, other = Decimal(left), Decimal(right)
+def _is_near(one: Decimal, other: Decimal, tolerance: float) -> bool:
     place = max(int(number.as_tuple().exponent) for number in (one, other))
     return abs(one - other) <= Decimal(repr(tolerance)) + Decimal(1).scaleb(place)

@@ -1,6 +1,7 @@
 """What differs between two surveys: what was asked, the patterns of heads, and the means of every measure."""
 
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,18 @@ from attnviz.commands.survey.files import Survey, load_files
 from attnviz.commands.survey.heads import name_heads
 from attnviz.commands.survey.tables import KEYS, TEXTS
 from attnviz.errors import InvalidRecord
-from attnviz.records.differences import Diff, Difference, Tolerances, find_version_changes, join_facts, state_words
+from attnviz.records.differences import (
+    Diff,
+    Difference,
+    Fact,
+    Facts,
+    Tolerances,
+    find_differences,
+    find_version_changes,
+    state_words,
+)
 from attnviz.records.head_names import NO_NAME
-from attnviz.table.numbers import Numbers
+from attnviz.table.numbers import AFTER, BEFORE, join
 
 
 def compare_files(before: Path, after: Path, tolerances: Tolerances) -> Diff:
@@ -24,37 +34,39 @@ def compare_files(before: Path, after: Path, tolerances: Tolerances) -> Diff:
     for path, survey in zip((before, after), surveys, strict=True):
         if not survey.is_whole:
             raise InvalidRecord(f"{path.parent} is a part of a survey", hint="attnviz merge puts parts together.")
-    # what was asked
-    asked = ({**asdict(survey.info), **survey.info.settings}.items() for survey in surveys)
-    left_out = {"measures", "settings", "versions"}
-    stated = (state_words({name: value for name, value in of if name not in left_out}) for of in asked)
-    words = join_facts(*stated, within=tolerances)
-    patterns = join_facts(*map(list_patterns, surveys), within=tolerances, what="pattern")
-    # the surest first: by the change in half intervals, where there is one
-    changes = sorted(join_facts(*map(list_means, surveys)), key=lambda each: -abs(each.change) / (each.interval or 1.0))
-    found = [*words, *patterns, *(each for each in changes if not tolerances.allow(each))]
+    found = find_differences(*map(state_survey, surveys), within=tolerances)
+    # the surest change first
+    changes = sorted(compare_means(one, other), key=lambda each: -abs(each.change) / (each.interval or 1.0))
+    found += (each for each in changes if not tolerances.allow(each))
     if not (found or tolerances.numbers or tolerances.named or holds_same(one, other)):
-        found.append(Difference("differs", "survey", said="not its means, but what else it holds of the texts"))
+        found.append(Difference("survey", said="not its means, but what else it holds of the texts"))
     shared = [each for each in changes if each.kind == "differs"]
     versions = find_version_changes(one.info.versions, other.info.versions)
     return Diff(found, shared, tuple(dict.fromkeys(each.measure for each in shared)), versions)
 
 
-def list_patterns(survey: Survey) -> Numbers:
-    """State what each head looks at, without how strongly."""
-    names = ((at, next((name for name, _ in of), NO_NAME)) for at, of in name_heads(survey).items())
-    rows = ({"layer": at[0], "head": at[1], "value": name} for at, name in names)
-    return Numbers.from_rows(rows, ("layer", "head"))
+def state_survey(survey: Survey) -> Facts:
+    """State what was asked of which model and texts, and what each head looks at, without how strongly."""
+    left_out = {"measures", "settings", "versions"}
+    words = {**asdict(survey.info), **survey.info.settings}
+    asked = state_words({name: value for name, value in words.items() if name not in left_out})
+    patterns = {at: next((name for name, _ in of), NO_NAME) for at, of in name_heads(survey).items()}
+    return asked | {Fact("pattern", layer=layer, head=head): name for (layer, head), name in patterns.items()}
 
 
-def list_means(survey: Survey) -> Numbers:
-    """State the mean over texts of each measure and head, layer or text, its standard error and the number of texts."""
-    rows = survey.tables.numbers.select(over=TEXTS).having("mean").rows()  # of a measure that some texts have
-    means = (
-        {**{key: row[key] for key in KEYS}, "n": row["n_once"], "value": row["mean"], "error": row["error"] or 0.0}
-        for row in rows
-    )
-    return Numbers.from_rows(means, [*KEYS])
+def compare_means(*surveys: Survey) -> Iterator[Difference]:
+    """Yield the mean over texts of each measure and head, layer or text on both sides.
+
+    Half intervals of two independent means give that of their difference; means of few texts have none.
+    """
+    tables = (of.tables.numbers.select(over=TEXTS).having("mean") for of in surveys)  # of measures that some texts have
+    means = (replace(of.choose([*KEYS, "mean", "low", "high"]), keys=tuple(KEYS)) for of in tables)
+    for row in join(*means).rows():
+        ends = [(row[f"low {side}"], row[f"high {side}"]) for side in (BEFORE, AFTER)]
+        halves = [(high - low) / 2 for low, high in ends if high is not None]
+        interval = float(np.hypot(*halves)) if len(halves) == 2 else None
+        place = {key: row[key] for key in KEYS}
+        yield Difference(**place, before=row["mean before"], after=row["mean after"], interval=interval)
 
 
 def holds_same(one: Survey, other: Survey) -> bool:

@@ -110,9 +110,9 @@ def test_a_renamed_job_and_another_config_are_differences(pair: Path) -> None:
     first, second = manifest.jobs
     batches.write(pair / "figures", replace(manifest, configs={"figures.yaml": "1" * 64, "b.yaml": ""}, jobs=(first,)))
     assert said() == [
-        "config b.yaml is only in AFTER (none).",
         "config figures.yaml: sha256 00000000… became sha256 11111111….",
         "job second is only in BEFORE.",
+        "config b.yaml is only in AFTER (none).",
     ]
     batches.write(pair / "figures", replace(manifest, jobs=(first, replace(second, name="renamed", files=()))))
     assert said() == ["job second is only in BEFORE.", "job renamed is only in AFTER."]
@@ -278,10 +278,8 @@ def test_files_that_only_one_has_also_such_as_were_put_there(pair: Path) -> None
     assert said() == ["first: overview.svg is only in BEFORE."]
 
 
-@pytest.mark.parametrize(("folder", "side"), [("figures", "AFTER"), ("baseline", "BEFORE")])
-def test_what_was_changed_after_it_was_made_is_said_so_and_links_are_not_followed(
-    pair: Path, folder: str, side: str
-) -> None:
+@pytest.mark.parametrize("folder", ["figures", "baseline"])
+def test_what_was_changed_after_it_was_made_is_said_so_and_links_are_not_followed(pair: Path, folder: str) -> None:
     there = pair / folder / "first"
     data = (there / "overview.svg").read_bytes()
     (pair / "secret").write_bytes((there / "layer-0-head-1.svg").read_bytes())
@@ -292,10 +290,10 @@ def test_what_was_changed_after_it_was_made_is_said_so_and_links_are_not_followe
     (there / "layer-0-head-1.svg").symlink_to(pair / "secret")
     for tolerances in (Tolerances(9, pixels=255), Tolerances(exact=True)):
         assert sorted(said(tolerances)) == [
-            f"first: layer-0-head-0.svg in {side} has other bytes than when it was made.",
-            f"first: layer-0-head-1.svg in {side} is a link out of its folder.",
-            f"first: overview.png in {side} is gone.",
-            f"first: overview.svg in {side} has another size than when it was made.",
+            f"first: layer-0-head-0.svg: {folder}/first/layer-0-head-0.svg has other bytes than when it was made.",
+            f"first: layer-0-head-1.svg: {folder}/first/layer-0-head-1.svg is a link out of its folder.",
+            f"first: overview.png: cannot read {folder}/first/overview.png: No such file or directory.",
+            f"first: overview.svg: {folder}/first/overview.svg has other bytes than when it was made.",
         ]
 
 
@@ -317,7 +315,7 @@ def test_a_difference_has_its_own_exit_code(pair: Path, run_here: RunHere) -> No
     run = run_here("diff", "baseline", "figures")
     assert (run.exit_code, run.stderr) == (3, "error: 2 differences between baseline and figures\n")
     assert run.stdout.startswith("2 differences\nBEFORE baseline · AFTER figures\n")
-    assert "second: overview.png in AFTER is gone." in run.stdout
+    assert "second: overview.png: cannot read figures/second/overview.png" in run.stdout
 
 
 def test_the_first_screen_of_two_batches_that_differ_much_is_small(pair: Path, run_here: RunHere) -> None:
