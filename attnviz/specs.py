@@ -19,7 +19,7 @@ AttentionKind = Literal["self", "encoder", "decoder", "cross"]
 AnswerKind = Literal["answer", "full"]
 TableKind = Literal["answer", "heads", "heatmap", "top", "full", "none"]
 PrintKind = Literal["table", "brief", "json", "csv", "markdown", "latex", "none"]
-ScaleKind = Literal["lift", "fixed", "shared", "log", "auto"]
+ScaleKind = Literal["lift", "fixed", "shared", "log"]
 MergeKind = Literal["words", "phrases"]
 FigureKind = Literal["map", "lines", "text"]
 ThemeName = Literal["paper", "slide", "dark"]
@@ -243,8 +243,7 @@ class FigureOptions:
     dpi: int = option(150, "Pixels per inch.", FIGURE, limits=DPI)
     scale: ScaleKind = option(
         "lift",
-        "lift: multiples of an equal share, 1/n; fixed: 0 to 1; shared: 0 to the largest; log: for small weights; "
-        "auto: shared or log.",
+        "lift: multiples of an equal share, 1/n; fixed: 0 to 1; shared: 0 to the largest; log: for small weights.",
         FIGURE,
         "KIND",
     )

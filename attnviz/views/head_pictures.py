@@ -22,14 +22,13 @@ from attnviz.records.head_names import MIN_SHARE, HeadPattern
 from attnviz.report import EdgeNames, Heatmap, HeatmapGrid, Scale, name_map
 from attnviz.shapes import Cells, Shown
 from attnviz.specs import FigureOptions, ScaleKind
-from attnviz.views import captions
 from attnviz.views.tokens import WRITTEN_PREFIX, TokenSelection, label_keys, label_queries, quote_token
 
 MAX_NAMED = 8  # heads in a row up to which "layer 3, head 5" fits above each
 Place: TypeAlias = tuple[int, int]  # of a layer and a head in the record
 BY_CARD, BY_TEXT = "over many texts, by the model's card", "in this text"
+WEIGHT_LABEL, MOVED_LABEL = "attention weight", "share of what is moved"  # the second with `--weigh values`
 MAX_LIFT = 16.0  # equal shares: larger cells have the same colour
-MAX_SHARED_KEYS = 64  # with more keys most weights are below 0.016
 
 
 class MapFrame(NamedTuple):
@@ -212,7 +211,7 @@ def choose_columns(n_heads: int) -> int:
     return n_heads if n_heads <= 4 else min((4, 3, 5), key=lambda n_columns: -n_heads % n_columns)
 
 
-def lift_scale(what: str = "attention weight", of_shown: bool = False, n_keys: int = 0) -> Scale:
+def lift_scale(what: str = WEIGHT_LABEL, of_shown: bool = False, n_keys: int = 0) -> Scale:
     """Return the scale that is the same for every text, model and head. `of_shown`: the share is of the keys shown.
 
     Of few keys none can get more than n equal shares: there the colours end.
@@ -223,33 +222,23 @@ def lift_scale(what: str = "attention weight", of_shown: bool = False, n_keys: i
     return Scale("lift", 1.0, high, f"{what}, × {equal}", is_bounded=is_bounded)
 
 
-def choose_scale(kind: ScaleKind, high: float, n_keys: int, of_shown: bool = False) -> Scale:
+def choose_scale(kind: ScaleKind, high: float, n_keys: int, of_shown: bool = False, what: str = WEIGHT_LABEL) -> Scale:
     """Return one range of colours for all maps; the label says which, so that no picture flatters unnoticed.
 
-    `high` is the largest weight drawn. `log` begins a tenth below the weight of uniform attention, rounded down to a
-    power of ten. `auto` is `shared`, and `log` for more than 64 keys, where most weights are too small to be seen.
+    `high` is the largest number drawn, and `what` says what the numbers are. `log` begins a tenth below the weight of
+    uniform attention, rounded down to a power of ten.
     """
     if kind == "lift":
-        return lift_scale(of_shown=of_shown, n_keys=n_keys)
-    if kind == "auto":
-        kind = "shared" if n_keys <= MAX_SHARED_KEYS else "log"
+        return lift_scale(what, of_shown, n_keys)
     if kind == "fixed":
-        return Scale(kind, 0.0, 1.0, "attention weight (fixed scale, 0 to 1)")
+        return Scale(kind, 0.0, 1.0, f"{what} (fixed scale, 0 to 1)")
     if kind == "shared":
-        return Scale(kind, 0.0, high, f"attention weight (shared scale, 0 to {high:.3g})")
+        return Scale(kind, 0.0, high, f"{what} (shared scale, 0 to {high:.3g})")
     low = min(max(10.0 ** floor(log10(0.1 / n_keys)), 1e-8), 1e-2)
-    return Scale(kind, low, 1.0, f"attention weight (logarithmic scale, {low:g} to 1)")
+    return Scale(kind, low, 1.0, f"{what} (logarithmic scale, {low:g} to 1)")
 
 
-def list_scales(high: float, n_keys: int, of_shown: bool = False) -> tuple[Scale, ...]:
+def list_scales(high: float, n_keys: int, of_shown: bool = False, what: str = WEIGHT_LABEL) -> tuple[Scale, ...]:
     """List the scales from which a reader may choose. See `choose_scale`."""
-    kinds: tuple[ScaleKind, ...] = tuple(kind for kind in get_args(ScaleKind) if kind != "auto")
-    return tuple(choose_scale(kind, high, n_keys, of_shown) for kind in kinds)
-
-
-def rollout_scale(kind: ScaleKind, high: float, maps: AttentionMaps, of_shown: bool = False) -> Scale:
-    """Return a scale of rollout's own: its numbers are no weights of attention."""
-    what = f"share of the token after {captions.name_layers(maps)}"
-    if kind == "lift":
-        return lift_scale(what, of_shown, len(maps.keys))
-    return Scale("shared", 0.0, high, f"{what} (0 to {high:.3g})")
+    kinds: tuple[ScaleKind, ...] = get_args(ScaleKind)
+    return tuple(choose_scale(kind, high, n_keys, of_shown, what) for kind in kinds)

@@ -8,13 +8,15 @@ import numpy as np
 
 from attnviz.measures.divergence import divergence_from_mean
 from attnviz.records import AttentionMaps, Measurement
-from attnviz.report import Block, Heatmap, HeatmapGrid, Note, Report, Scale
+from attnviz.report import Block, Heatmap, HeatmapGrid, Note, Report
 from attnviz.selection import find_token, is_slice, select_pairs
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views import captions
 from attnviz.views.answer import describe_heads, describe_names, tabulate_answer
 from attnviz.views.data import choose_heads, collect_data
 from attnviz.views.head_pictures import (
+    MOVED_LABEL,
+    WEIGHT_LABEL,
     MapFrame,
     Place,
     arrange_overview,
@@ -24,14 +26,12 @@ from attnviz.views.head_pictures import (
     is_mean,
     list_scales,
     needs_pooling,
-    rollout_scale,
 )
 from attnviz.views.many_heads import describe_choice, draw_many, find_notable, has_many
 from attnviz.views.patches import draw_patches
 from attnviz.views.tables import heads_table, layers_table, sort_places, top_table
 from attnviz.views.tokens import TokenSelection, list_left_out, measure_hidden, select_tokens
 
-MOVED_LABEL = "share of what is moved"  # label of maps with `--weigh values`
 MAX_LINES = 22  # of the first screen; up to three more say how long it takes and what was written
 MAX_WORDS = 60  # tokens of a text that is read at a glance
 ONE_KEY = "There is one token, which gets all attention of every head: nothing is drawn."
@@ -90,7 +90,8 @@ def heatmap_report(
         notes.append(describe_choice(len(notable), n_heads, spec.sort))
     hides = _describe_mean_hides(maps, places, measurements)
     title = captions.compose_title(maps.provenance, spec.title, captions.quote_text(maps.provenance, maps.queries))
-    extent = max(float(picture.values.max()) for picture in pictures), len(maps.keys), part.renormalizes(maps)
+    largest = max(float(picture.values.max()) for picture in pictures)
+    extent = largest, len(maps.keys), part.renormalizes(maps), MOVED_LABEL if maps.weighed else WEIGHT_LABEL
     # Beside the sentence on one screen: of many heads those worth a look; none where it is no short text.
     is_short = maps.self_attention and maps.grid is None and part.queries == part.keys and len(part.keys) <= MAX_WORDS
     shown = [place for place in places if is_short and not is_mean(maps, place) and (not notable or place in notable)]
@@ -100,8 +101,8 @@ def heatmap_report(
             captions.compose_subtitle(maps, part, share_hidden, own_title=spec.title is not None), hides
         ),
         blocks=(*drawn, *others, *answer, numbers, *of_layers, *tops, *notes),
-        scale=_describe_scale(maps, choose_scale(spec.scale, *extent)),
-        scales=tuple(_describe_scale(maps, each) for each in list_scales(*extent)),
+        scale=choose_scale(spec.scale, *extent),
+        scales=list_scales(*extent),
         facts=captions.list_facts(maps.provenance),
         data={
             **collect_data(title if spec.title is None else spec.title, maps, measurements, layers, heads),
@@ -160,10 +161,6 @@ def _draw_rollout(
     frame = MapFrame.from_maps(maps, part)
     title = f"attention rollout through {captions.name_layers(maps)} (Abnar & Zuidema 2020)"
     picture = frame.draw_rows("rollout", title, rolled[part.rows], find_reachable(maps)[part.rows])
-    scale = rollout_scale(kind, float(picture.values.max()), maps, part.renormalizes(maps))
+    what = f"share of the token after {captions.name_layers(maps)}"
+    scale = choose_scale(kind, float(picture.values.max()), len(maps.keys), part.renormalizes(maps), what)
     return {"rollout": rolled}, (replace(picture, scale=scale),)
-
-
-def _describe_scale(maps: AttentionMaps, scale: Scale) -> Scale:
-    """Return a scale whose label says what the numbers of these maps are."""
-    return replace(scale, label=scale.label.replace("attention weight", MOVED_LABEL)) if maps.weighed else scale

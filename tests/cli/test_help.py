@@ -137,7 +137,7 @@ def test_imports_would_be_noticed(tmp_path: Path) -> None:
 def test_completion_offers_names_and_choices(run_cli: RunCli) -> None:
     models = {"single", "multi", "single-zh", "multi-zh", "random", "dot", "recall", "minilm", "smollm2", "dinov2"}
     models |= {"multi:2", "multi:4", "multi:8", "recall:1", "recall:2", "recall:4", "recall:8"}
-    data_sets, scales = {"sample", "imdb"}, {"lift", "fixed", "shared", "log", "auto"}
+    data_sets, scales = {"sample", "imdb"}, {"lift", "fixed", "shared", "log"}
     measures = {measure.name for measure in MEASURES if measure.name.startswith("to_")}
     given = {"--model ": models, "--dataset ": data_sets, "--scale ": scales, "--cmap ": {*COLOUR_MAPS}}
     for option, expected in (given | {"--measure to_": measures}).items():

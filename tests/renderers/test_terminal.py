@@ -307,7 +307,7 @@ def test_a_map_with_a_scale_of_its_own_shows_it() -> None:
     text = shown("heatmap", of=of)
     rollout = text[text.index("attention rollout through") :].split("\n\n")[0]
     high = max(block.values.max() for block in of.blocks if isinstance(block, Heatmap) and block.scale)
-    assert f"0 [ ░▒▓█] {high:.3g}  share of the token after all layers (0 to {high:.3g})\n" in rollout
+    assert f"0 [ ░▒▓█] {high:.3g}  share of the token after all layers (shared scale, 0 to {high:.3g})\n" in rollout
     assert f"█.{high * 100:.0f}" in rollout  # the largest is the darkest, on its own scale and not on that of weights
     assert f"[{' ░▒▓█'}]" not in shown("full", of=of)
     assert "share of the token" in SGR.sub("", shown("full", of=of, colour=True))

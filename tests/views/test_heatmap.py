@@ -158,12 +158,6 @@ def test_the_lift_of_a_cell_is_how_many_equal_shares_it_holds() -> None:
     assert picture.shade(lift) == pytest.approx(np.array([[1, 0], [0.8, 1.2]]))  # of what b and c get, and 2 keys
 
 
-def test_auto_is_shared_as_long_as_weights_can_be_seen() -> None:
-    for n, kind in ((64, "shared"), (65, "log")):
-        found = report(uniform_maps(n), FigureOptions(scale="auto")).scale
-        assert found == report(uniform_maps(n), FigureOptions(scale=kind)).scale  # type: ignore[arg-type]
-
-
 def test_a_shared_scale_knows_the_chosen_heads_only() -> None:
     weights = np.stack([np.eye(4), np.full((4, 4), 0.25)])[None]
     assert only(record(weights), [0], [1], FigureOptions(scale="shared")).scale.high == 0.25
