@@ -8,11 +8,10 @@ as if they summed to exactly 1, and a record is walked over in blocks of rows th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from attnviz.errors import InvalidOption, NotMeasurable
+from attnviz.errors import InvalidOption
 from attnviz.registry import Plugin, load, suggest_name
 
 if TYPE_CHECKING:  # records import numpy, which help and completion do without
@@ -142,15 +141,6 @@ def measure_maps(maps: AttentionMaps, names: Sequence[str] = (), level: Level | 
     Raises InvalidOption as `chosen` does, and for a measure that was named and that these maps do not have.
     """
     return tuple(_compute(measure, maps) for measure in _list_measurable(maps, names) if level in (None, measure.level))
-
-
-def measure_possible(maps: AttentionMaps, names: Sequence[str]) -> dict[str, Measurement]:
-    """Compute the chosen measures by name, without those that this text cannot have. May raise InvalidOption."""
-    found = {}
-    for measure in _list_measurable(maps, names):
-        with suppress(NotMeasurable):
-            found[measure.name] = _compute(measure, maps)
-    return found
 
 
 def _compute(measure: Measure, maps: AttentionMaps) -> Measurement:

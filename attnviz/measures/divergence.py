@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import log
 
 import numpy as np
-from jaxtyping import Float, Float32, Float64, Int
+from jaxtyping import Float, Float32, Float64
 
 from attnviz.measures.rows import QueryBlock, cache_on_record, compute_entropies, compute_statistics, split_real_queries
 from attnviz.records import TINY, AttentionMaps, Measurement
@@ -30,34 +30,23 @@ def jsd(
 @cache_on_record
 def measure_divergences(maps: AttentionMaps, layer: int) -> Divergences:
     """Return the mean over queries of the JSD of each two heads, in nats (Clark et al. 2019, section 6)."""
-    return _average_over_blocks([(maps, layer)], np.arange(maps.n_heads))
+    return measure_divergences_across([(maps, layer)])
 
 
-def measure_divergences_across(several: Sequence[AttentionMaps]) -> Divergences:
-    """Return the same for the heads of several records of the same tokens, record by record and layer by layer."""
-    layers = [(maps, layer) for maps in several for layer in range(maps.n_layers)]
-    owners = np.repeat(np.arange(len(layers)), [maps.n_heads for maps, _ in layers])
-    apart = _average_over_blocks(layers, owners)
-    for owner, layer in enumerate(layers):
-        heads = np.flatnonzero(owners == owner)
-        apart[np.ix_(heads, heads)] = measure_divergences(*layer)
-    return apart
-
-
-def _average_over_blocks(layers: Sequence[tuple[AttentionMaps, int]], owners: Int[np.ndarray, " head"]) -> Divergences:
-    """Return the mean over queries of the divergence of each two heads that have different owners."""
+def measure_divergences_across(layers: Sequence[tuple[AttentionMaps, int]]) -> Divergences:
+    """Return the same for the heads of several layers, each of a record of the same tokens."""
     maps, _ = layers[0]
-    total = np.zeros((len(owners), len(owners)))
+    n_heads = sum(of.n_heads for of, _ in layers)
+    total = np.zeros((n_heads, n_heads))
     for block in split_mixed_blocks(maps):
         own = np.concatenate([compute_own_entropies(*layer)[:, block.places] for layer in layers])
         rows = np.concatenate([read_halved_rows(*layer, block) for layer in layers])
         mixer, half = Mixer(*rows.shape[1:]), own / 2
-        # Owners rise from head to head. Copies of one head have exactly 0: each of the three entropies is the same.
-        for one, first in enumerate(np.searchsorted(owners, owners[owners < owners[-1]], side="right")):
-            mixed = mixer.entropies(rows[one], rows[first:])
+        for one, row in enumerate(rows):  # copies of one head have exactly 0: each of the three entropies is the same
+            mixed = mixer.entropies(row, rows[one + 1 :])
             mixed -= half[one]
-            mixed -= half[first:]
-            total[one, first:] += np.maximum(mixed, 0.0, out=mixed).sum(axis=-1)
+            mixed -= half[one + 1 :]
+            total[one, one + 1 :] += np.maximum(mixed, 0.0, out=mixed).sum(axis=-1)
     return (total + total.T) / int(maps.real_queries.sum())
 
 

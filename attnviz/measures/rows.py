@@ -189,22 +189,6 @@ def max_attendable(maps: AttentionMaps) -> int:
     return max(int(count_attendable(maps, layer).max()) for layer in find_unlike_layers(maps))
 
 
-@cache_on_record
-def max_attendable_distance(maps: AttentionMaps) -> int:
-    """Return the largest distance from a real query to a key that it may attend to in any layer."""
-    farthest, end = 0, len(maps.keys) - 1
-    for layer in find_unlike_layers(maps):
-        if maps.allows_all(layer):
-            real = np.flatnonzero(maps.real_queries)
-            return max(int(real[-1]), end - int(real[0]))
-        for block in split_real_queries(maps):
-            allowed = maps.read_allowed(layer, block.queries)
-            rows, keys = np.nonzero(allowed)
-            queries = np.arange(len(maps.queries))[block.queries]
-            farthest = max(farthest, int(np.abs(queries[rows] - keys).max()))
-    return farthest
-
-
 def find_unlike_layers(maps: AttentionMaps) -> range:
     """Return the layers that may differ in what may be attended to: only the first where all are alike."""
     return range(1 if maps.layers_alike else maps.n_layers)

@@ -10,7 +10,6 @@ from attnviz.measures.patterns import find_own_brackets, is_punctuation, number_
 from attnviz.measures.rows import (
     MAX_OFFSET,
     compute_statistics,
-    max_attendable_distance,
     split_real_queries,
     sum_by_distance,
 )
@@ -149,12 +148,11 @@ def measure_share_at(maps: AttentionMaps, offset: int) -> PerHead:
 def distance(maps: AttentionMaps) -> Measurement:
     """Return the mean over queries of Σ w |query position - key position| (Vig and Belinkov 2019, arXiv:1906.04284).
 
-    Tokens, from 0 (each token attends to itself) to the largest distance that may be attended to. Self-attention
-    only: positions in two texts have no distance.
+    Tokens, from 0 (each token attends to itself) to that of the first token from the last. Self-attention only:
+    positions in two texts have no distance.
     """
     values = np.array([compute_statistics(maps, layer).distances.mean(axis=-1) for layer in range(maps.n_layers)])
-    farthest = float(max_attendable_distance(maps))
-    return Measurement("distance", "tokens", values, (0.0, farthest))
+    return Measurement("distance", "tokens", values, (0.0, float(np.ptp(np.flatnonzero(maps.real_queries)))))
 
 
 def score_repeats(maps: AttentionMaps) -> dict[str, PerHead]:

@@ -57,8 +57,9 @@ def test_divergences_are_means_over_queries() -> None:
 
 def test_heads_of_several_records_are_compared_as_if_they_were_of_one() -> None:
     several = random_maps(n_heads=3, seed=1), random_maps(n_heads=1, seed=2), random_maps(n_layers=2, n_heads=2, seed=3)
-    heads = np.concatenate([maps.weights[layer] for maps in several for layer in range(maps.n_layers)])
-    assert measure_divergences_across(several).tolist() == measure_divergences(record(heads[None]), 0).tolist()
+    layers = [(maps, layer) for maps in several for layer in range(maps.n_layers)]
+    heads = np.concatenate([maps.weights[layer] for maps, layer in layers])
+    assert measure_divergences_across(layers).tolist() == measure_divergences(record(heads[None]), 0).tolist()
     assert measure_divergences(several[2], 1).tolist() == measure_divergences(record(heads[None, -2:]), 0).tolist()
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import attnviz
+from attnviz.commands.survey.words import measure_heads
 from attnviz.errors import InvalidOption, NotMeasurable
-from attnviz.measures import measure_maps, measure_possible
+from attnviz.measures import measure_maps
 from attnviz.measures.patterns import find_own_brackets, name_heads, strip_pieces
 from attnviz.records import AttentionMaps, Facts, Tokens
 from attnviz.records.head_names import HeadPattern, choose_name
@@ -125,7 +126,7 @@ def test_the_measure_is_of_closing_brackets() -> None:
     none = random_maps(("a", "(", "b"))
     with pytest.raises(NotMeasurable, match="no bracket of this text is closed"):
         measure_maps(none, ["to_own_bracket"])
-    assert list(measure_possible(none, ["to_own_bracket", "peak"])) == ["peak"]
+    assert list(measure_heads(none, ["to_own_bracket", "peak"])) == ["peak"]
     with pytest.raises(InvalidOption, match="self-attention"):
         measure_maps(cross_maps(), ["to_own_bracket"])
 

@@ -12,7 +12,8 @@ PREVIOUS, NEXT = np.eye(6, k=-1) + np.eye(6)[[0]].T * np.eye(6)[0], np.eye(6, k=
 
 
 def said(weights: np.ndarray, *names: str) -> str:
-    return describe_likeness(measure_divergences_across([record(weights)]), names)
+    maps = record(weights)
+    return describe_likeness(measure_divergences_across([(maps, layer) for layer in range(maps.n_layers)]), names)
 
 
 def test_pairs_of_all_layers_by_the_names_of_their_heads() -> None:

@@ -32,7 +32,7 @@ KEYS = ("text", "model", "layer", "head")
 UNIFORM = None  # in the place of a model: attention that favours nothing
 MAX_NAME_LENGTH = 24  # in the name of a head
 MAX_HEADS = 288  # of all models, to be compared pair by pair: the time goes with the square
-RESULTS = ("measure", "model", "mean", "n", "difference", "low", "high", "includes_zero", "no_interval", "p_value")
+RESULTS = ("model", "mean", "n", "difference", "low", "high", "includes_zero", "no_interval", "p_value")
 PerText = Float64[np.ndarray, " text"]
 Row = dict[str, Any]
 
@@ -130,20 +130,18 @@ class Comparison:
         after the first has how far it lies above that (`difference`) over the `n` texts that both have a number of,
         with the ends of its 95 % interval and the `p_value`, or why there is `no_interval`.
         """
-        from attnviz.table.numbers import Numbers
-
         first, *others = (model.name for model in self.models)
-        rows: list[Row] = []
+        found: dict[str, list[Row]] = {}
         is_judged = all(self.has(model.name, "right") for model in self.models)
         for name in [*(measure.name for measure in self.measures), *(["right"] if is_judged else [])]:
             values = {model: self.per_text(model, name) for model in (first, *others)}
             pairs = compare_pairs(values, [(other, first) for other in others])
-            found = {pair.one: _describe_difference(pair, 1.0 if name == "right" else inf) for pair in pairs}
-            for model in (*([UNIFORM] if self.has(UNIFORM, name) else []), first, *others):
-                of_model = {"measure": name, "model": model, "mean": self.mean(model, name)}
-                rows.append(of_model | found.get(model or "", {}))
-        table = Numbers.from_rows(rows, RESULTS[:2], dict.fromkeys(RESULTS))
-        return {str(name): of.rows() for (name,), of in table.group("measure")}
+            apart = {pair.one: _describe_difference(pair, 1.0 if name == "right" else inf) for pair in pairs}
+            found[name] = [
+                dict.fromkeys(RESULTS) | {"model": model, "mean": self.mean(model, name)} | apart.get(model or "", {})
+                for model in (*([UNIFORM] if self.has(UNIFORM, name) else []), first, *others)
+            ]
+        return found
 
     @cached_property
     def heads(self) -> tuple[tuple[ComparedModel, int, int], ...]:

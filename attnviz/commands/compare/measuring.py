@@ -117,7 +117,7 @@ class MeasuredTexts:
         self.parts.append(Numbers.from_rows(({"text": len(self.texts), **row} for row in rows), KEYS))
         self.texts.append(several[0].provenance.text_sha256)
         if sum(maps.n_layers * maps.n_heads for maps in self.last) <= MAX_HEADS:
-            apart = measure_divergences_across(self.last)
+            apart = measure_divergences_across([(maps, place) for maps in self.last for place in range(maps.n_layers)])
             self.divergences = apart if self.divergences is None else self.divergences + apart
 
 

@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from attnviz.commands.compare.maps import choose_query, find_shared_layers, highest, map_pictures
 from attnviz.commands.compare.measuring import align
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidOption
-from attnviz.measures import ALL, HEAD_KEYS, MEASURES, measure_heads
+from attnviz.measures import ALL, measure_maps
 from attnviz.python.api import parse_settings
 from attnviz.python.notebook import Display
 from attnviz.python.options import FigureSettings
@@ -17,7 +15,6 @@ from attnviz.records import AttentionMaps
 from attnviz.records.single import unwrap_record
 from attnviz.report import Column, Report, Row, Table
 from attnviz.specs import ScaleKind
-from attnviz.table.numbers import Numbers
 from attnviz.views.captions import quote_text
 from attnviz.views.head_pictures import choose_scale, list_scales
 
@@ -69,12 +66,11 @@ def compare(
     pictures = map_pictures(aligned, names, ("first", "second"), layers, query_at, scale)
     extent = highest(pictures), len(aligned[0].keys)
     text = quote_text(records[0].provenance, records[0].queries)
-    one, other = (Numbers.from_rows(measure_heads(maps, [ALL]), HEAD_KEYS) for maps in aligned)
+    one, other = ({each.name: each for each in measure_maps(maps, [ALL])} for maps in aligned)
     rows: list[Row] = []
-    for measure in MEASURES:
-        if measure.name in one.values and measure.name in other.values:
-            means = [float(np.nanmean(of.array(measure.name))) for of in (one, other)]
-            rows.append((measure.name, measure.unit, *means, means[1] - means[0]))
+    for name in (name for name in one if name in other):
+        means = [float(of[name].values.mean()) for of in (one, other)]
+        rows.append((name, one[name].unit, *means, means[1] - means[0]))
     columns = (Column("measure"), Column("unit"), *map(Column, names), Column("difference"))
     report = Report(
         title=f"{names[0]} and {names[1]} on {text}",

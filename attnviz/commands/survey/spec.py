@@ -4,6 +4,7 @@ import re
 from dataclasses import MISSING, dataclass
 
 from attnviz.errors import InvalidOption
+from attnviz.measures import split_names
 from attnviz.options import ARGUMENT, OUTPUT, Limits, Option, group, option
 from attnviz.registry import suggest_name
 from attnviz.running.cluster_options import PROCESSES, ClusterOptions
@@ -92,7 +93,7 @@ def parse_shard(written: str | None) -> tuple[int, int]:
 
 
 def _choose(option: str, written: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
-    asked = [name.strip().lower() for item in written for name in item.split(",")]
+    asked = split_names(written)
     for name in asked:
         if name not in (*known, NONE):
             raise InvalidOption(f"no {option} {name[:40]!r}", hint=suggest_name(name, (*known, NONE)))

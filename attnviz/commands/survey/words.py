@@ -4,11 +4,13 @@ Shares of attention are summed as whole numbers, so that parts merge to the same
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 
 from attnviz.commands.survey.survey import OFFSET, PATTERN, WORD
-from attnviz.measures import PATTERNS, measure_possible
+from attnviz.errors import NotMeasurable
+from attnviz.measures import PATTERNS, measure_maps
 from attnviz.measures.concentration import average_received
 from attnviz.measures.rows import MAX_OFFSET, count_attendable, sum_by_distance
 from attnviz.records import AttentionMaps
@@ -54,5 +56,9 @@ def list_attended(
 
 def measure_heads(maps: AttentionMaps, names: Sequence[str]) -> dict[str, np.ndarray]:
     """Compute measures that a text can have by name, flat; what goes to a learned sink only where there is one."""
-    found = measure_possible(maps, names).items()
-    return {name: each.values.ravel() for name, each in found if name != "to_sink" or maps.sink is not None}
+    found = dict[str, np.ndarray]()
+    for name in (name for name in names if name != "to_sink" or maps.sink is not None):
+        with suppress(NotMeasurable):
+            (measured,) = measure_maps(maps, [name])
+            found[name] = measured.values.ravel()
+    return found
