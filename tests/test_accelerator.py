@@ -10,11 +10,8 @@ import pytest
 import torch
 
 from attnviz.models.device import available
-from tests.attacks.endings import worked
-from tests.made import content
 from tests.models.captures import ALLOWED, KEY, QUERY, SDPA, VALUE, only, recorded
 from tests.pretrained import FAMILIES, saved
-from tests.process import RunCli
 from tests.test_emulated_device import COMMANDS, TEXT, assert_alike, run_on_both
 
 DEVICES = available()[1:]
@@ -85,11 +82,3 @@ def test_a_module_of_torch_is_recorded_as_on_the_cpu(norm_first: bool, padding: 
     assert len(one) == len(other) == 2
     for of_cpu, of_device in zip(one, other, strict=True):
         np.testing.assert_allclose(of_device.weights, of_cpu.weights, atol=1e-5)
-
-
-def test_a_run_that_was_trained_on_one_is_not_trained_again_on_the_other(run_cli: RunCli, tmp_path: Path) -> None:
-    found = []
-    for device, more in ((DEVICES[0], []), ("cpu", ["--resume"])):
-        worked(run_cli(*COMMANDS["train"], "--out", "model", "--device", device, *more))
-        found.append(content(tmp_path / "model"))
-    assert found[0] == found[1]

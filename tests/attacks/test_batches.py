@@ -38,7 +38,7 @@ jobs:
     heatmap: {dataset: texts.csv}
     matrix: {index: [0, 1, 2, 3, 4, 5, 6, 7]}
   - name: by-hand
-    explain: {text: by hand, query: 1}
+    explain: {text: by hand, by_hand: true, query: 1}
 """
 
 

@@ -81,7 +81,7 @@ COMMANDS = {
     "explain": ("explain", "--by-hand", *TEXT),
     "lesson": ("lesson", "not a good film"),
     "survey": ("survey", "--model", "multi:2", "--split", "train[:12]", "--null", "none", "--dpi", "40"),
-    "train": (*TINY, "--resume"),
+    "train": TINY,
     "batch": ("batch", "jobs.yaml", "--workers", "1"),
     "measures": ("measures",),
     "vocab": ("vocab", "--dataset", "sample", "--size", "50", "--split", "train[:10]"),
@@ -98,7 +98,7 @@ def record(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_prints_in_every_way(command: str, attnviz: RunHere) -> None:
     printed = {
-        kind: worked(attnviz(*COMMANDS[command], "--print", kind)).stdout
+        kind: worked(attnviz(*COMMANDS[command], "--print", kind, *["--out", kind][: 2 * (command == "train")])).stdout
         for kind in ("table", "brief", "json", "csv", "markdown", "latex", "none")
     }
     assert printed["none"] == ""

@@ -234,7 +234,6 @@ def test_one_name_means_one_thing() -> None:
     assert {name for name, helps in several.items() if len(helps) > 1} == {
         "lang",
         "open",
-        "layer",
         "head",
         "out",
         "query",

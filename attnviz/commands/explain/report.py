@@ -1,11 +1,10 @@
 """One query's way through a layer of a model as a report: scores, weights and the check. No renderers, no models."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from attnviz.commands.explain.picture import draw_steps
 from attnviz.display import escape_for_display
-from attnviz.errors import InvalidSelection
 from attnviz.records.attention_trace import VerifiedTrace
 from attnviz.records.head_names import write_share
 from attnviz.report import Block, Note, Report
@@ -17,26 +16,19 @@ from attnviz.views.tokens import name_token
 
 def explain_report(
     found: VerifiedTrace,
-    heads: Sequence[int],
+    head: int,
     figure: FigureOptions = FigureOptions(),  # noqa: B008 - frozen
 ) -> Report:
-    """Show how each of these heads weighs the keys, a picture of all its steps, and the check of the layer's output.
-
-    Raises InvalidSelection for a head that is not there.
-    """
+    """Show how a head weighs the keys, a picture of all its steps, and the check of the layer's output."""
     trace = found.trace
-    blocks: list[Block] = []
-    for head in heads:
-        if not 0 <= head < len(trace.heads):
-            raise InvalidSelection(f"no head {head}", hint=f"This model has heads 0 to {len(trace.heads) - 1}.")
-        picture = draw_steps(found, head, figure.lang)
-        weights = trace.heads[head].weights
-        key = int(weights.argmax())
-        most = f"{name_token(trace.tokens, trace.query)} looks most at {name_token(trace.tokens, key)}"
-        answer = Note(f"{most}: {write_share(float(weights[key]))}.", leads=True)
-        blocks += [*[answer][: len(heads) == 1], picture.tabulate(), picture]
+    picture, weights = draw_steps(found, head, figure.lang), trace.heads[head].weights
+    key = int(weights.argmax())
+    most = f"{name_token(trace.tokens, trace.query)} looks most at {name_token(trace.tokens, key)}"
     source = "x and the model's matrices" if found.projects else "x"
-    blocks += [
+    blocks: list[Block] = [
+        Note(f"{most}: {write_share(float(weights[key]))}.", leads=True),
+        picture.tabulate(),
+        picture,
         Note(
             f"All heads and the layer's output were computed again from {source}, more exactly than the model does. "
             f"From its own numbers the output differs by at most {found.error:.2g} ({found.allowed:.2g} is allowed), "

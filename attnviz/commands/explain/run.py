@@ -11,7 +11,7 @@ from attnviz.inputs import Inputs
 from attnviz.models.protocols import Traceable
 from attnviz.running import Events, Progress, Result
 from attnviz.running.pictures import Pictures
-from attnviz.selection import find_token, select_numbers
+from attnviz.selection import find_token, select_pairs
 
 LESSON = 'attnviz lesson "a sentence" makes a page of the same steps, to explore'
 
@@ -44,8 +44,7 @@ def _work_by_hand(spec: ExplainSpec, inputs: Inputs) -> Result:
     (document,) = inputs.documents
     model = inputs.model.open(inputs.corpus.texts)
     assert isinstance(model, Traceable)
-    (layer,) = select_numbers((str(spec.layer or 0),), model.n_layers, "layer")
-    heads = select_numbers(spec.head, model.n_heads, "head") if spec.head else (0,)
+    ((layer, head),) = select_pairs((spec.head or "0.0",), range(model.n_layers), range(model.n_heads))
     encoding = model.encode(document.text)
     pieces, notices = encoding.tokens.pieces, tuple[str, ...]()
     # The first token unless one is given; of a causal model the last, since the first sees only itself.
@@ -55,4 +54,4 @@ def _work_by_hand(spec: ExplainSpec, inputs: Inputs) -> Result:
     else:
         query = find_token(decode_argument(spec.query), pieces)
     found = model.trace(document.text, document.name, layer, query)
-    return Result(explain_report(found, heads, spec.figure), notices=notices, closing=(LESSON,))
+    return Result(explain_report(found, head, spec.figure), notices=notices, closing=(LESSON,))

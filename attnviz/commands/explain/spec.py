@@ -19,7 +19,7 @@ from attnviz.specs import (
 @dataclass(frozen=True, kw_only=True)
 class ExplainSpec:
     """Say which heads wrote a model's answer (a class, a next or masked token) and why they looked there; or, with
-    --by-hand, --query or --head N, work out what one token attends to. All is held against the model's own numbers.
+    --by-hand, work out what one token attends to. All is held against the model's own numbers.
 
     Example: attnviz explain "the film was not good"
     """
@@ -33,14 +33,9 @@ class ExplainSpec:
     by_hand: bool = option(False, "With a built-in model: work out one query step by step.", TEXT, is_common=True)
     # None: by hand the first token, of a causal model and of a decoder the last
     query: str | None = QUERY.field(None)
-    # None: the first
-    layer: int | None = option(None, "By hand: which layer; -1 is the last.", MODEL, "N")
-    head: tuple[str, ...] = option(
-        (),
-        "Explain one look of this head only, 18.6. By hand: heads shown key by key, 0, 0-3,7{; repeat}.",
-        MODEL,
-        "LAYER.HEAD|N",
-        is_common=True,
+    # None: the answer is explained; by hand the first
+    head: str | None = option(
+        None, "Explain one look of this head only, 18.6. By hand: the head.", MODEL, "LAYER.HEAD", is_common=True
     )
     figure: FigureOptions = group(FigureOptions(out="explanation"), *LOOKS, "lang")
     table: AnswerKind = TABLE.field("answer")

@@ -123,7 +123,6 @@ def test_settings_are_described_without_flags() -> None:
     assert [where for where, text in said.items() if not text] == []
     assert [text for text in said.values() if any(word in text for word in ("--", "; repeat", "stdin"))] == []
     assert said["heatmap", "layer"] == "Which layers: 0, 0-3,7. Default: all."
-    assert said["explain", "layer"] == "By hand: which layer; -1 is the last."
     assert said["heatmap", "max_tokens"] == "At most N tokens of a text; keep says which."
 
 

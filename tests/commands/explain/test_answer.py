@@ -262,11 +262,10 @@ def test_an_answer_on_stdout_as_json_and_as_files(decoder: Path, run_here: RunHe
     ("asked", "said"),
     [
         (("--head", "3"), "--head 3' does not name one head"),
-        (("--head", "9.0"), "no head 9.0 in tiny. It has layers 0 to 2 and heads 0 to 3."),
+        (("--head", "9.0"), "no layer 9. There are layers 0 to 2."),
         (("--head", "2.0", "--query", "fish"), "no token 'fish' in the text"),
         (("--head", "2.0", "--answer", "film"), "--answer is of the answer, and --head asks for one look"),
         (("--query", "film"), "--query asks for one look of a head"),
-        (("--layer", "1"), "--layer is for built-in models"),
         (("--by-hand",), "cannot be worked out by hand"),
         (("--answer", "film", "--against", "film"), "--against 'film' is the answer itself"),
         (("--answer", "nowhere to be found"), "--answer 'nowhere to be found' is not one token of this model"),
@@ -285,7 +284,7 @@ def test_options_of_answers_are_refused_by_hand(run_here: RunHere) -> None:
     refused(run_here("explain", TEXT, "--by-hand", "--table", "full"), f"--table {said}")
     said = "--against is of an answer, and random:2 is worked out by hand"
     refused(run_here("explain", TEXT, "--model", "random:2", "--against", "positive"), said)
-    refused(run_here("explain", TEXT, "--answer", "positive", "--causal"), "--causal is for built-in models")
+    refused(run_here("explain", TEXT, "--answer", "positive", "--causal"), "--causal is for --by-hand")
     shown = worked(run_here("explain", TEXT, "--by-hand", "--query", "0")).stdout
     assert shown.startswith("Attention from token 0 the")
     cut = worked(run_here("explain", TEXT, "--max-tokens", "3")).stdout

@@ -156,15 +156,6 @@ def test_a_model_that_was_not_trained_to_answer_works_by_hand_only(run_here: Run
     assert worked(run_here("explain", "--model", folder, TEXT, "--by-hand")).stdout.startswith("Attention from token ")
 
 
-@pytest.mark.parametrize("asked", [("--by-hand",), ("--query", "good"), ("--head", "1"), ("--layer", "0")])
-def test_what_only_the_calculation_by_hand_has_asks_for_it(
-    asked: tuple[str, ...], run_here: RunHere, tmp_path: Path
-) -> None:
-    assert worked(run_here("explain", TEXT, *asked)).stdout.startswith("Attention from token ")
-    (drawn,) = (tmp_path / "explanation").iterdir()
-    assert drawn.name == f"steps-layer-0-head-{int(asked == ('--head', '1'))}.png"
-
-
 def test_heads_left_out_are_left_out_of_the_explanation(run_here: RunHere) -> None:
     whole = read_json(run_here, TEXT)
     first = whole["heads"][0]

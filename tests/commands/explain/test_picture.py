@@ -149,7 +149,7 @@ def test_a_width_is_kept_or_refused_with_one_that_works() -> None:
 
 def test_each_head_is_drawn_where_and_as_it_was_asked(run_here: RunHere, tmp_path: Path) -> None:
     asked = ("explain", "--by-hand", TEXT, "--query", "not", "--out", "x", "--format", "svg,pdf,html")
-    run = worked(run_here(*asked, "--head", "3", "--svg-text", "--json"))
+    run = worked(run_here(*asked, "--head", "0.3", "--svg-text", "--json"))
     assert {path.name for path in (tmp_path / "x").iterdir()} == {
         "steps-layer-0-head-3.svg",
         "steps-layer-0-head-3.pdf",
@@ -162,9 +162,9 @@ def test_each_head_is_drawn_where_and_as_it_was_asked(run_here: RunHere, tmp_pat
         assert f">{number:.2f}<" in drawn
     (drawn_on_page,) = page_content(tmp_path / "x" / "attention.html")["charts"]
     assert drawn_on_page["charts"][0]["picture"].startswith("data:image/svg+xml;base64,")
-    worked(run_here(*asked[:5], "--head", "0,5", "--dpi", "40", "--title", "Mine"))
+    worked(run_here(*asked[:5], "--head", "0.5", "--dpi", "40", "--title", "Mine"))
     made = {path.name for path in (tmp_path / "explanation").iterdir()}
-    assert made == {"steps-layer-0-head-0.png", "steps-layer-0-head-5.png"}
+    assert made == {"steps-layer-0-head-5.png"}
 
 
 def test_what_cannot_be_drawn_is_refused(run_here: RunHere, tmp_path: Path) -> None:

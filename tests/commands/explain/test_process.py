@@ -17,7 +17,7 @@ LESSON = 'attnviz lesson "a sentence" makes a page of the same steps, to explore
 
 
 def test_scores_and_weights_on_stdout_and_a_picture_of_all_steps(run_cli: RunCli, tmp_path: Path) -> None:
-    run = worked(run_cli("explain", "--text", TEXT, "--query", "good", "--head", "1"))
+    run = worked(run_cli("explain", "--text", TEXT, "--by-hand", "--query", "good", "--head", "0.1"))
     assert run.stderr == f"note: wrote explanation/steps-layer-0-head-1.png\nnote: {LESSON}\n"
     assert run.stdout.startswith("Attention from token 4 good in multi:8, step by step\ntrained · “the film was")
     (header,) = (line for line in run.stdout.splitlines() if line.startswith("key"))
@@ -31,7 +31,7 @@ def test_the_weights_are_those_of_the_record(run_here: RunHere, tmp_path: Path) 
     asked = ("--text", TEXT, "--layers", "2", *UNTRAINED)
     worked(run_here("heatmap", *asked, "--table", "none"))
     maps = attnviz.load(tmp_path / "attention" / "attention.safetensors")
-    found = json.loads(worked(run_here("explain", *asked, "--query", "acting", "--layer", "-1", "--json")).out)
+    found = json.loads(worked(run_here("explain", *asked, "--query", "acting", "--head", "1.0", "--json")).out)
     assert (found["layer"], found["query"]) == (1, 7)
     weights = np.array([head["weights"] for head in found["heads"]])
     assert np.abs(weights - maps.weights[1, :, 7]).max() < 1e-6
@@ -45,14 +45,16 @@ def test_without_a_query_it_is_the_first_token_or_of_a_causal_model_the_last(run
     assert notes(run) == ["explaining token 0 'the'; --query chooses others", LESSON]
     run = worked(run_here("explain", "--text", TEXT, *UNTRAINED, "--json", "--causal"))
     assert json.loads(run.out)["query"] == 9
-    assert json.loads(worked(run_here("explain", "--text", TEXT, "--causal", "--json")).out)["query"] == 9
+    assert json.loads(worked(run_here("explain", "--text", TEXT, "--by-hand", "--causal", "--json")).out)["query"] == 9
 
 
 def test_without_a_text_it_is_the_first_of_the_sample(run_here: RunHere) -> None:
-    run = worked(run_here("explain", "--query", "0"))
+    run = worked(run_here("explain", "--by-hand", "--query", "0"))
     assert notes(run) == ["explaining sample train[0]; --text and --index choose others", LESSON]
     assert "· “The film was not loud, but the quiet in…” ·" in run.stdout
-    second = worked(run_here("explain", "--query", "0", "--dataset", "sample", "--split", "test", "--index", "1"))
+    second = worked(
+        run_here("explain", "--by-hand", "--query", "0", "--dataset", "sample", "--split", "test", "--index", "1")
+    )
     assert "· “There is no film here, only a very…” ·" in second.stdout
 
 
@@ -62,8 +64,11 @@ def test_without_a_text_it_is_the_first_of_the_sample(run_here: RunHere) -> None
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (("--query", "the"), "'the' occurs 2 times. Choose by position: 0, 6."),
-        (("--layer", "9", *UNTRAINED), "no layer 9. There is only layer 0."),
+        (("--by-hand", "--query", "the"), "'the' occurs 2 times. Choose by position: 0, 6."),
+        (("--head", "9.0", *UNTRAINED), "no layer 9. There is only layer 0."),
+        (("--head", "0.4", *UNTRAINED), "no head 4. There are heads 0 to 3."),
+        (("--head", "0.mean", *UNTRAINED), "--head '0.mean' does not name one head"),
+        (("--query", "good"), "--query asks for one look of a head: say which with --head 18.6, or --by-hand"),
         (("--text", "another"), "2 texts, where one is explained at a time"),
     ],
 )

@@ -8,7 +8,6 @@ import pytest
 
 from attnviz.commands.explain.picture import MAX_ROWS
 from attnviz.commands.explain.report import explain_report
-from attnviz.errors import InvalidSelection
 from attnviz.records import Facts
 from attnviz.records.attention_trace import AttentionTrace, Projection, VerifiedTrace, trace_head
 from attnviz.renderers.documents.json import write_alone
@@ -40,8 +39,8 @@ def found(
     return VerifiedTrace(worked, made_by, 0, 1, True, worked.output, 1e-8, 1e-9, 1e-4)
 
 
-def shown(of: VerifiedTrace, heads: tuple[int, ...] = (0,)) -> Report:
-    return explain_report(of, heads)
+def shown(of: VerifiedTrace) -> Report:
+    return explain_report(of, 0)
 
 
 # What is shown
@@ -56,15 +55,6 @@ def test_title_and_subtitle_say_what_is_explained() -> None:
     assert shown(found(causal=True)).subtitle.endswith("layer 0 of 1 · causal")
     assert "the layer's output were computed again from x and the model's matrices" in notes(report)
     assert "From its own numbers the output differs by at most 1e-08" in notes(report)
-
-
-def test_of_several_heads_each_has_a_table_and_a_figure() -> None:
-    of = found(n_heads=3)
-    report = shown(of, (2, 0))
-    assert [table.name for table in report.tables] == ["steps-layer-0-head-2", "steps-layer-0-head-0"]
-    assert [picture.name for picture in report.pictures] == [table.name for table in report.tables]
-    with pytest.raises(InvalidSelection, match="no head 3"):
-        shown(of, (3,))
 
 
 def test_one_head_without_projections() -> None:

@@ -4,16 +4,15 @@ from collections.abc import Iterable
 
 from attnviz.commands.explain.answer.report import answer_report, looks_report
 from attnviz.commands.explain.answer.why import explain_answer, follow_looks
-from attnviz.commands.explain.inputs import parse_head
 from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.display import decode_argument
-from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection
+from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.loading import ModelReference
 from attnviz.records.attribution import Question
 from attnviz.records.explanation import KEYS, HeadName
 from attnviz.report import Report
-from attnviz.selection import find_token
+from attnviz.selection import find_token, select_pairs
 from attnviz.table.numbers import Numbers
 from attnviz.text import Document
 
@@ -28,21 +27,17 @@ def make_report(
     model = reference.open(texts)
     if not isinstance(model, Decomposable):
         raise InvalidModel(f"{reference} was not trained to answer", hint="--by-hand works one query of it out.")
-    asked, question = parse_head(spec), Question(spec.answer, spec.against, seed=spec.model.seed, option="answer")
-    stream = model.take_apart(document.text, document.name, None if asked else question)
-    if asked is None:
+    question = Question(spec.answer, spec.against, seed=spec.model.seed, option="answer")
+    stream = model.take_apart(document.text, document.name, question if spec.head is None else None)
+    if spec.head is None:
         found = explain_answer(stream)
         return answer_report(found, spec.figure.title), found.looks
     tokens, looks_ahead = stream.subject.tokens, stream.blocks[0].attention.attendable[:1, 1:].any()
     if spec.query is None and looks_ahead:
         raise InvalidOption(f"in {reference} every token looks at all others", hint="Say from which with --query WORD.")
     query = len(tokens) - 1 if spec.query is None else find_token(decode_argument(spec.query), tokens.pieces)
-    head, n_layers, n_heads = HeadName(*asked), len(stream.blocks), stream.blocks[0].n_heads
-    if head.layer >= n_layers or head.head >= n_heads:
-        raise InvalidSelection(
-            f"no head {head} in {stream.subject.provenance.model}",
-            hint=f"It has layers 0 to {n_layers - 1} and heads 0 to {n_heads - 1}.",
-        )
+    (found_head,) = select_pairs((spec.head,), range(len(stream.blocks)), range(stream.blocks[0].n_heads))
+    head = HeadName(*found_head)
     key = int(stream.weights_of(head, query).argmax())
     looks = Numbers.from_rows(follow_looks(stream, head, query, key), KEYS[1:])
     return looks_report(tokens, stream.subject.provenance, looks.rows(), spec.figure.title), looks
