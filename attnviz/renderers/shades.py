@@ -24,8 +24,7 @@ LIFT: tuple[RGB, ...] = (
     (38, 43, 69),
     (24, 23, 30),
 )
-# viridis (Smith and van der Walt 2015) at nine equal steps. Below, 16 steps of each among a terminal's 256 colours:
-# none of the first lighter, none of the second darker than the one before.
+# viridis (Smith and van der Walt 2015) at nine equal steps.
 VIRIDIS: tuple[RGB, ...] = (
     (68, 1, 84),
     (71, 44, 122),
@@ -37,8 +36,6 @@ VIRIDIS: tuple[RGB, ...] = (
     (170, 220, 50),
     (253, 231, 37),
 )
-LIFT_256 = (231, 255, 152, 152, 117, 74, 38, 31, 31, 24, 24, 24, 24, 236, 235, 234)
-VIRIDIS_256 = (53, 53, 54, 54, 24, 24, 30, 30, 30, 36, 36, 77, 77, 113, 184, 220)
 # From against over nothing to for: vlag of seaborn at nine equal steps, its middle white.
 DIVERGING: tuple[RGB, ...] = (
     (35, 105, 189),
@@ -51,7 +48,6 @@ DIVERGING: tuple[RGB, ...] = (
     (197, 106, 109),
     (169, 55, 62),
 )
-DIVERGING_256 = (25, 25, 67, 67, 110, 146, 152, 255, 255, 224, 217, 181, 174, 167, 131, 125)
 BLOCKS, ASCII = " ░▒▓█", " .:-=+*#%@"
 
 
@@ -70,12 +66,6 @@ def colour(place: float, kind: str) -> RGB:
     part = place * 8 - step
     red, green, blue = (round(a + (b - a) * part) for a, b in zip(steps[step], steps[step + 1], strict=True))
     return red, green, blue
-
-
-def colour_256(place: float, kind: str) -> int:
-    """The number of that colour among a terminal's 256."""
-    steps = {"lift": LIFT_256, "diverging": DIVERGING_256}.get(SCALES[kind].colours, VIRIDIS_256)
-    return steps[min(int(place * len(steps)), len(steps) - 1)]
 
 
 def character(place: float, ramp: str) -> str:

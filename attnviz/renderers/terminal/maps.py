@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 from rich.cells import cell_len
-from rich.color import Color
+from rich.color import Color, ColorSystem
 from rich.style import Style
 from rich.text import Text
 
@@ -158,10 +158,9 @@ def _shade(page: ScreenLayout, place: float, scale: Scale) -> Style:
 @lru_cache(maxsize=4 * LEVELS)
 def _level(level: int, true_colour: bool, kind: str) -> Style:
     """A cell's background, and digits in black or white, whichever can be read on it."""
-    place = level / LEVELS
-    background = (
-        Color.from_rgb(*shades.colour(place, kind)) if true_colour else Color.from_ansi(shades.colour_256(place, kind))
-    )
+    background = Color.from_rgb(*shades.colour(level / LEVELS, kind))
+    if not true_colour:
+        background = background.downgrade(ColorSystem.EIGHT_BIT)
     red, green, blue = background.get_truecolor()
     light = shades.ink((red, green, blue)) == shades.WHITE
     ink = Color.from_ansi(231 if light else 16)  # white and black that no theme has changed
