@@ -11,6 +11,5 @@ export function about(place) {
   if (notes.length) whole.append(section(write("ui.notes"), element("ul", {}, ...notes)));
   if (content.exactness.length) whole.append(section(write("ui.exactness"), ...said(content.exactness)));
   if (facts.length) whole.append(section(write("ui.facts"), element("dl", {}, ...facts)));
-  matchMedia("print").addEventListener("change", ({ matches }) => whole.toggleAttribute("open", matches));
   place.append(whole);
 }

@@ -3,7 +3,7 @@ import { atlas, chosen, findHeads, headCalled, measureCalled, unnamed, WAYS } fr
 import { commandLine, headCard, SHADES } from "./atlas-head.js";
 import { axesOf, colourOfPattern, HeadPlot, scaleOfGrid } from "./atlas-plot.js";
 import { legend } from "./colour.js";
-import { byId, chooser, element, onDark, write } from "./dom.js";
+import { button, byId, chooser, element, onDark, write } from "./dom.js";
 import { tell } from "./readout.js";
 import { change, state } from "./state.js";
 import { makers } from "./views.js";
@@ -73,14 +73,13 @@ class AtlasPage {
   markFound() {
     const asked = state.find;
     const found = findHeads(asked);
-    for (const chip of this.patterns.querySelectorAll(".chip")) {
+    for (const chip of this.patterns.querySelectorAll("button")) {
       chip.setAttribute("aria-pressed", chip.dataset.pattern === asked);
     }
     const chips = found.slice(0, MOST_FOUND).map(([place, why]) => {
       const { name } = atlas.heads[place];
-      const onclick = () => chooseHead(place);
-      const attributes = { type: "button", class: "button chip", "aria-pressed": chosen().head === name, onclick };
-      return element("button", attributes, element("b", {}, name), why ? ` ${why}` : "");
+      const label = [element("b", {}, name), why ? ` ${why}` : ""];
+      return button(label, () => chooseHead(place), { "aria-pressed": chosen().head === name });
     });
     const none = asked.trim() && !found.length ? write("ui.nothing_found", { asked }) : "";
     byId("found").replaceChildren(...chips, none);
@@ -98,10 +97,9 @@ class AtlasPage {
 function chipsOfPatterns() {
   const chips = Object.entries(atlas.letters).map(([pattern, letter]) => {
     const n = atlas.heads.filter(({ names }) => names.some(([name]) => name === pattern)).length;
-    const onclick = () => look(state.find === pattern ? "" : pattern);
-    const attributes = { type: "button", class: "button chip", "data-pattern": pattern, onclick };
-    const chip = element("button", attributes, element("b", {}, letter), ` ${pattern} · ${n}`);
-    chip.style.setProperty("--line", colourOfPattern(pattern));
+    const label = [element("b", {}, letter), ` ${pattern} · ${n}`];
+    const chip = button(label, () => look(state.find === pattern ? "" : pattern), { "data-pattern": pattern });
+    chip.firstChild.style.color = colourOfPattern(pattern);
     return chip;
   });
   const none = element("p", { class: "hint" }, `Heads: ${unnamed("none follows a single pattern beyond chance")}.`);

@@ -92,14 +92,14 @@ export function legend(scale, isHatched = false) {
     tick.style.transform = `translateX(${-100 * place}%)`; // the first and the last stay within the bar
     ticks.append(tick);
   }
-  const made = element("div", { class: "tools legend" });
+  const made = element("div", { class: "tools hint legend" });
   made.append(element("div", { class: "scale" }, element("p", {}, scale.label), bar, ticks));
   if (!isHatched) return made;
   const swatch = element("canvas", { width: 24, height: 16, "aria-hidden": "true" });
   const brush = swatch.getContext("2d");
   brush.fillStyle = hatching(brush);
   brush.fillRect(0, 0, 24, 16);
-  made.append(element("p", { class: "tools" }, swatch, write("ui.hatched")));
+  made.append(element("p", {}, swatch, " ", write("ui.hatched")));
   return made;
 }
 

@@ -18,6 +18,9 @@ export function drawing(tag, attributes = {}, ...children) {
   return made;
 }
 
+export const button = (label, onclick, attributes = {}) =>
+  element("button", { type: "button", onclick, ...attributes }, ...[label].flat());
+
 export const byId = (id) => document.getElementById(id);
 
 export const content = JSON.parse(byId("content").textContent);
@@ -102,7 +105,7 @@ export function copyButton(label, name, textOf) {
     try {
       await navigator.clipboard.writeText(text);
       byId("status").textContent = write("ui.copied");
-      button.textContent = write("ui.copied"); // what says so may be out of sight
+      copying.textContent = write("ui.copied"); // what says so may be out of sight
     } catch {
       const area = element("textarea", { readonly: true, rows: 6, "aria-label": write("ui.to_copy") });
       area.value = text;
@@ -110,8 +113,8 @@ export function copyButton(label, name, textOf) {
       area.select();
     }
   };
-  const button = element("button", { type: "button", onclick: copy, "aria-label": name }, label);
-  return button;
+  const copying = button(label, copy, { "aria-label": name });
+  return copying;
 }
 
 // What is drawn before a font is there is not drawn anew when it comes: no canvas, and not every text.

@@ -1,6 +1,6 @@
 // Who wrote an answer, as a graph above the words: rows of nodes by layer, arrows from who wrote to who reads. A node that
 // is chosen shows over the words where it looks, and beside the graph what is said of it and what is lost without it.
-import { byId, content, drawing, element, isolated, roving, write } from "./dom.js";
+import { button, byId, content, drawing, element, isolated, roving, write } from "./dom.js";
 import { tell } from "./readout.js";
 import { change, state } from "./state.js";
 import { writeWords } from "./text.js";
@@ -50,13 +50,8 @@ function shownRow(row) {
     gap.style.flexGrow = lanes[at + 1] - lanes[at];
     made.append(gap);
     if (node === null) return made;
-    const look = {
-      type: "button",
-      class: "button node takes-part",
-      id: `node-${node}`,
-      onclick: () => chooseNode(node),
-    };
-    made.append(element("button", look, ...nameOf(graph.nodes[node])));
+    const look = { class: "button node takes-part", id: `node-${node}` };
+    made.append(button(nameOf(graph.nodes[node]), () => chooseNode(node), look));
   }
 }
 
@@ -131,11 +126,7 @@ function stepsOf(node) {
           chooseNode(edge[other]);
           byId(`node-${edge[other]}`).focus();
         };
-        const name = element(
-          "button",
-          { type: "button", class: "plain", onclick: go },
-          ...nameOf(graph.nodes[edge[other]]),
-        );
+        const name = button(nameOf(graph.nodes[edge[other]]), go, { class: "plain" });
         const knockOut =
           after === undefined ? "" : write("ui.without_it", { before: ofTwoDigits(before), after: ofTwoDigits(after) });
         return step(kind, way, name, `: ${said}`, element("b", {}, knockOut));

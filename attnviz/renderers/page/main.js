@@ -1,7 +1,7 @@
 // The page: which view is on it, what chooses its map, and when it is drawn anew.
 import { about } from "./about.js";
 import { maps, nameIn, pictures } from "./content.js";
-import { byId, chooser, content, element, isolated, loadFonts, roving, write } from "./dom.js";
+import { button, byId, chooser, content, element, isolated, loadFonts, roving, write } from "./dom.js";
 import { change, goTo, listen, pictureOf, scaleOf, state, VIEWS } from "./state.js";
 import { choosers, makers, tools } from "./views.js";
 
@@ -11,15 +11,8 @@ let shown = null;
 function showTabs() {
   const tabs = VIEWS.map(([name]) => {
     const chosen = name === state.view;
-    const attributes = {
-      type: "button",
-      role: "tab",
-      id: `tab-${name}`,
-      "aria-selected": chosen,
-      "aria-controls": "view",
-      tabindex: chosen ? 0 : -1,
-    };
-    return element("button", { ...attributes, onclick: () => change({ view: name }, true) }, write(`ui.view_${name}`));
+    const attributes = { role: "tab", id: `tab-${name}`, "aria-selected": chosen, tabindex: chosen ? 0 : -1 };
+    return button(write(`ui.view_${name}`), () => change({ view: name }, true), attributes);
   });
   const focused = byId("views").contains(document.activeElement);
   byId("views").replaceChildren(...tabs);

@@ -1,7 +1,7 @@
 // One map and beside it its text, or of a very long text what stands around a pair.
 import { legend } from "./colour.js";
 import { cellsOf, columnsOf, hasQueries, isDifference } from "./content.js";
-import { byId, element, named, write } from "./dom.js";
+import { button, byId, element, named, write } from "./dom.js";
 import { paint } from "./painting.js";
 import { FASTER, Plot } from "./plot.js";
 import { nameOfColumn, nameOfRow, said, tell, tellCell } from "./readout.js";
@@ -31,11 +31,10 @@ export function matrix(panel) {
     if (cell) tellCell(map, cells, cell.query, cell.key);
     else tell(write("ui.how"));
   }
-  const button = (text, label, onclick) => element("button", { type: "button", "aria-label": label, onclick }, text);
   const tools = element("div", { class: "tools" });
-  tools.append(button("+", write("ui.zoom_in"), () => plot.zoom(FASTER)));
-  tools.append(button("−", write("ui.zoom_out"), () => plot.zoom(1 / FASTER)));
-  tools.append(button(write("ui.fit"), write("ui.whole_map"), () => plot.fit()));
+  tools.append(button("+", () => plot.zoom(FASTER), { "aria-label": write("ui.zoom_in") }));
+  tools.append(button("−", () => plot.zoom(1 / FASTER), { "aria-label": write("ui.zoom_out") }));
+  tools.append(button(write("ui.fit"), () => plot.fit(), { "aria-label": write("ui.whole_map") }));
   const axes = `${map.row_axis} ↓, ${map.column_axis} →`;
   panel.append(tools, element("p", { class: "axis" }, axes), plot.frame, inWords(cells, map, isDifference(scale)));
   byId("beside").append(...(passage?.parts ?? []), ...(context ? [context.part] : []));
@@ -59,10 +58,9 @@ function inWords(cells, map, signed) {
   const pairs = cells.best(N_PAIRS).map(([row, column]) => {
     const go = () => change({ query: row, key: column });
     const [from, to] = [named(nameOfRow(map, row)), named(nameOfColumn(map, column))];
-    const attributes = { type: "button", class: "plain", dir: "ltr", onclick: go };
     const between = cells.isOfPairs ? write("ui.and") : " → ";
-    const button = element("button", attributes, from, between, to, `: ${said(cells, row, column)}`);
-    return element("li", {}, button);
+    const pair = [from, between, to, `: ${said(cells, row, column)}`];
+    return element("li", {}, button(pair, go, { class: "plain", dir: "ltr" }));
   });
   const title = write(signed ? "ui.largest_cells" : pairs.length === 1 ? "ui.strongest_cell" : "ui.strongest_cells", {
     n: pairs.length,

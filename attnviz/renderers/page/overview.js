@@ -1,7 +1,7 @@
 // All maps of a picture at once, small, in the order of a measure; each opens large.
 import { legend } from "./colour.js";
 import { cellsOf, lineOfHead, maps, nameIn } from "./content.js";
-import { byId, chooser, element, isolated, roving, write } from "./dom.js";
+import { button, byId, chooser, element, isolated, roving, write } from "./dom.js";
 import { cellAt, layOut, paint } from "./painting.js";
 import { namesOf, tell, tellCell } from "./readout.js";
 import { orderOf, ordersOf } from "./sorting.js";
@@ -56,8 +56,7 @@ export class Thumbnail {
     const words = [this.map.title, nameIn(picture, place), told.slice(-N_TOLD).join(", ")].filter(Boolean).join(". ");
     const label = element("span", { class: "caption" }, ...caption(place));
     const attributes = { class: "map", "aria-current": number === state.map ? "true" : null, "aria-label": words };
-    const onclick = () => goTo(number, { view: "matrix" });
-    this.button = element("button", { type: "button", ...attributes, onclick }, this.canvas, label);
+    this.button = button([this.canvas, label], () => goTo(number, { view: "matrix" }), attributes);
     this.button.addEventListener("focus", () => tell(words));
     this.button.addEventListener("pointermove", (event) => this.point(event, () => tell(words)));
     this.button.addEventListener("pointerleave", () => this.point(null, rest));

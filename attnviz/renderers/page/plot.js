@@ -10,7 +10,6 @@ const FAR = 10; // cells, by a page of the keyboard
 const LARGEST_CELL = 60; // pixels, of a short text
 const BELOW = 48; // pixels of the screen that a map leaves for what stands below it
 const NEAREST = 60; // pixels of a cell when zoomed in most
-const READABLE = 24; // pixels of a cell where labels can be read
 const ZOOMS = { "+": FASTER, "=": FASTER, "-": 1 / FASTER };
 const MOVES = {
   ArrowUp: [-1, 0],
@@ -36,7 +35,6 @@ export class Plot {
       onpointermove: (event) => this.point(cellAt(this, event)),
       onpointerleave: () => this.point(null),
       onclick: (event) => this.choose(cellAt(this, event)),
-      ondblclick: (event) => this.zoomOnce(cellAt(this, event)),
       onkeydown: (event) => this.key(event),
     });
     this.extent = element("div", {}, this.canvas);
@@ -93,14 +91,6 @@ export class Plot {
   choose(cell) {
     const same = cell && cell.query === state.query && cell.key === state.key;
     if (cell) change(same ? { query: null, key: null } : cell);
-  }
-
-  // To where labels can be read, or back to the whole map; what was pressed twice stays chosen.
-  zoomOnce(cell) {
-    if (!cell) return;
-    change(cell);
-    if (this.side > this.whole) this.fit();
-    else this.zoom(Math.max(2.5, READABLE / this.side));
   }
 
   key(event) {

@@ -1,7 +1,7 @@
 // The report's tables: rows in the order of any column, and to be copied as CSV with every digit.
 import { maps, pictures } from "./content.js";
 import { csv } from "./csv.js";
-import { content, copyButton, element, isolated, named, write } from "./dom.js";
+import { button, content, copyButton, element, isolated, named, write } from "./dom.js";
 import { still } from "./readout.js";
 import { change } from "./state.js";
 import { makers } from "./views.js";
@@ -58,7 +58,7 @@ function heading(data, { header, unit }, place, order, fill) {
     order.sort((a, b) => compared(data.rows[a][place], data.rows[b][place], falling ? -1 : 1) || a - b);
     fill();
   };
-  cell.append(element("button", { type: "button", class: "plain", onclick: sort }, title));
+  cell.append(button(title, sort, { class: "plain" }));
   return cell;
 }
 
@@ -86,11 +86,11 @@ function lineOf(data, place, kinds) {
   const picture = pictures.findIndex((each) => each.maps.includes(number));
   const open = () => change({ view: "matrix", picture, map: number, query: null, key: null }, true);
   const label = write("ui.open", { map: maps[number]?.title });
-  const opening = { type: "button", class: "plain", onclick: open, "aria-label": label };
+  const opening = { class: "plain", "aria-label": label };
   const cells = data.columns.map((_, column) => {
     const shown = writtenCell(data, place, column);
     const words = data.role === "facts" ? isolated(shown) : worded(shown);
-    const inner = column === 1 && number >= 0 ? element("button", opening, shown) : words;
+    const inner = column === 1 && number >= 0 ? button(shown, open, opening) : words;
     return element("td", { class: kinds[column] }, column === 0 ? leading(data.links?.[place], inner) : inner);
   });
   return element("tr", {}, ...cells);

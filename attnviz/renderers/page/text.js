@@ -1,7 +1,7 @@
 // The text itself beside its map: a word that is pointed at shades what it attends to, or what attends to it.
 import { inkOn, paintOf, placeOfCell } from "./colour.js";
 import { columnsOf, isDifference, rowsOf, tokenOf, writingOf } from "./content.js";
-import { chooser, element, isolated, named, roving, say, write } from "./dom.js";
+import { button, chooser, element, isolated, named, roving, say, write } from "./dom.js";
 import { nameOfColumn, nameOfRow, said } from "./readout.js";
 import { change, state } from "./state.js";
 import { directionOf } from "./writing.js";
@@ -23,9 +23,8 @@ export function writeWords(axis, name, point, choose, [from, to] = [0, axis.labe
     if (spaced[place] || special[place] || special[place - 1]) words.append(" ");
     const kind = special[place] ? "word special" : "word";
     const title = tokenOf(place, axis);
-    const [over, onclick] = [() => point(place), () => choose(place)];
-    const hears = { onclick, onpointerover: over, onfocusin: over };
-    words.append(element("button", { type: "button", class: kind, title, ...hears }, isolated(labels[place])));
+    const hears = { onpointerover: () => point(place), onfocusin: () => point(place) };
+    words.append(button(isolated(labels[place]), () => choose(place), { class: kind, title, ...hears }));
   }
   if (to < labels.length) words.append(" …");
   for (const kind of ["pointerleave", "focusout"]) words.addEventListener(kind, () => point(null));

@@ -64,7 +64,7 @@ def test_heads_are_found_by_pattern_measure_word_and_number(shown: Open) -> None
 
     def find(asked: str) -> list[str]:
         page.page.get_by_label("Find").fill(asked)
-        return list(page.page.locator("[aria-label='heads that are found'] .chip").all_inner_texts())
+        return list(page.page.locator("[aria-label='heads that are found'] button").all_inner_texts())
 
     assert find("previous token") == ["0.1 93 %"]
     assert cards(page) == ["Head 0.1"]  # the best is opened
@@ -79,11 +79,11 @@ def test_heads_are_found_by_pattern_measure_word_and_number(shown: Open) -> None
     assert page.page.locator(".point.pale").count() == 0
     page.page.get_by_role("button", name=f"I {INDUCTION}").click()
     assert page.page.get_by_label("Find").input_value() == INDUCTION
-    assert page.page.locator("[aria-label='heads that are found'] .chip").all_inner_texts() == ["1.1 88 %"]
+    assert page.page.locator("[aria-label='heads that are found'] button").all_inner_texts() == ["1.1 88 %"]
     page.page.get_by_role("button", name=f"P {PREVIOUS}").click()
     assert cards(page) == ["Head 0.1"]  # the strongest of them
     find("was")
-    page.page.locator("[aria-label='heads that are found'] .chip").nth(1).click()
+    page.page.locator("[aria-label='heads that are found'] button").nth(1).click()
     assert cards(page) == ["Head 0.0"]
 
 

@@ -88,30 +88,28 @@ def maps_of(n: int = N) -> AttentionMaps:
     return random_maps(["t"] * n, n_heads=1)
 
 
-def test_a_tap_reads_the_cell_that_is_seen_also_where_two_taps_zoomed(phone: Open) -> None:
+def test_a_tap_reads_the_cell_that_is_seen_also_where_it_is_zoomed(phone: Open) -> None:
     """One dark cell in a white map: a finger where its pixels are on the screen gets its name."""
     weights = np.full((1, 1, N, N), 1 / N, dtype=np.float32)
     weights[0, 0, 23] = 0.01 / (N - 1)
     weights[0, 0, 23, 17] = 0.99
     page = phone(record(weights))
     assert "tap it" in page.readout
-    assert page.page.locator("canvas.matrix").evaluate("map => getComputedStyle(map).touchAction") == "manipulation"
     named = "query 23 t23 attends to key 17 t17: 0.99, 40 × an equal share"
     point = page.seen(DARKEST)
     whole = page.spot(point)
     page.tap(*point)
     assert page.readout.endswith(named)
-    page.tap(*point)
-    near = page.spot(point)
-    assert (int(near.row), int(near.column)) == (int(whole.row), int(whole.column)) == (23, 17)
-    assert near.side > 2 * whole.side
-    page.page.wait_for_timeout(400)  # or the next tap is the third of three
-    page.tap(*page.at(0.3, 0.3))
+    page.page.get_by_role("button", name="zoom in").tap()
+    page.page.locator("canvas.matrix").scroll_into_view_if_needed()
+    for _ in range(2):  # another is chosen, and then none, whose labels would be dark, too
+        page.page.wait_for_timeout(400)  # or the browser zooms the page
+        page.tap(*page.at(0.3, 0.3))
     page.page.wait_for_timeout(400)
-    page.tap(*page.seen(DARKEST))
+    point = page.seen(DARKEST)
+    assert page.spot(point).side == pytest.approx(1.5 * whole.side, rel=0.1)
+    page.tap(*point)
     assert page.readout.endswith(named)
-    page.tap(*page.seen(DARKEST))
-    assert page.spot(page.at(0.5, 0.5)).side == pytest.approx(whole.side)
 
 
 def test_two_taps_in_two_places_are_two_choices(phone: Open) -> None:

@@ -1,27 +1,19 @@
 // Averaging blurs: the same row with scores divided by more or less. The picture follows.
 
-import { element, say, write } from "../../../renderers/page/dom.js";
+import { element, say } from "../../../renderers/page/dom.js";
 import { distance, effectiveKeys, mean } from "./arithmetic.js";
 import { attendChosen, change, choice, chosenHead, onChange, WHICH_ROW } from "./choice.js";
-import { button, decimal } from "./parts.js";
+import { decimal } from "./parts.js";
 import { paragraph, token } from "./phrases.js";
 
 export function blurSection(place) {
   const oninput = ({ target }) => change({ temperature: 2 ** Number(target.value) });
   const slider = element("input", { type: "range", min: -4, max: 4, step: 0.25, oninput });
   const divided = element("span", {});
-  const presets = element(
-    "div",
-    { class: "tools" },
-    button(write("blur.none"), () => change({ temperature: 1 / Math.sqrt(chosenHead().size) })),
-    button(write("blur.own"), () => change({ temperature: 1 })),
-    button(write("blur.wide"), () => change({ temperature: 8 })),
-  );
   const said = element("div", { "aria-live": "polite" });
   place.append(
     paragraph("blur.lead"),
     element("label", { class: "slider" }, divided, slider),
-    presets,
     said,
     paragraph("blur.why"),
   );

@@ -1,9 +1,9 @@
 // Every head of a layer, their mean, and the one head of another model, over the same sentence.
 
-import { element, say, write } from "../../../renderers/page/dom.js";
+import { button, element, say, write } from "../../../renderers/page/dom.js";
 import { attend, effectiveKeys, findLargest } from "./arithmetic.js";
 import { change, choice, headsOf, onChange, positions, queries, WHICH_ROW } from "./choice.js";
-import { button, decimal } from "./parts.js";
+import { decimal } from "./parts.js";
 import { lesson, paragraph, token, tokenText } from "./phrases.js";
 
 const MOST = Math.min(16, Math.max(2, positions.length)); // equal shares, of the strongest shade: few keys give no more

@@ -1,12 +1,11 @@
 // The page: its head, its sections in order, and what is true of all of them.
 
-import { byId, element, isolated, loadFonts, say, write } from "../../../renderers/page/dom.js";
+import { button, byId, element, isolated, loadFonts, say, write } from "../../../renderers/page/dom.js";
 import { blurSection } from "./blur.js";
 import { change, choice } from "./choice.js";
 import { headsSection } from "./heads.js";
 import { judgeSection } from "./judge.js";
 import { offSection } from "./off.js";
-import { button } from "./parts.js";
 import { lesson, paragraph } from "./phrases.js";
 import { N_STEPS, pictureSection } from "./picture.js";
 import { whenSection } from "./when.js";

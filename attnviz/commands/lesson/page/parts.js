@@ -1,6 +1,6 @@
 // What sections are made of: numbers, strips of components, bars, switches. Knows no section.
 
-import { element, write } from "../../../renderers/page/dom.js";
+import { button, element, write } from "../../../renderers/page/dom.js";
 
 export const MAX_WRITTEN = 4; // components that are written whole, in cells, too
 
@@ -72,9 +72,6 @@ export function table(caption, heads, rows) {
     ),
   );
 }
-
-export const button = (label, onclick, attributes = {}) =>
-  element("button", { type: "button", onclick, ...attributes }, ...[label].flat());
 
 // A switch for each head. What had the focus has it again.
 export function switchHeads(place, many, off, toggle, isKnown = () => true) {

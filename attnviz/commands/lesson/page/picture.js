@@ -1,7 +1,7 @@
 // One query at work, as one drawing: words, their q, k and v, the map with the query's row, the weighted sum, the answer.
 // Buttons and arrow keys move through it, and light up one thing at a time.
 
-import { drawing, element, nextFrame, roving, say, write } from "../../../renderers/page/dom.js";
+import { button, drawing, element, nextFrame, roving, say, write } from "../../../renderers/page/dom.js";
 import {
   attendChosen,
   change,
@@ -17,7 +17,7 @@ import {
 } from "./choice.js";
 import { drawMap } from "./heads.js";
 import { answersOf, DIGITS } from "./off.js";
-import { button, decimal, factor, few, largestOf, MAX_WRITTEN, strip, vector } from "./parts.js";
+import { decimal, factor, few, largestOf, MAX_WRITTEN, strip, vector } from "./parts.js";
 import { lesson, token, tokenText } from "./phrases.js";
 
 export const N_STEPS = lesson.models[0].answers ? 5 : 4;
