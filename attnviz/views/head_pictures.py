@@ -24,7 +24,6 @@ from attnviz.shapes import Cells, Shown
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views.tokens import WRITTEN_PREFIX, TokenSelection, label_keys, label_queries, quote_token
 
-MAX_NAMED = 8  # heads in a row up to which "layer 3, head 5" fits above each
 Place: TypeAlias = tuple[int, int]  # of a layer and a head in the record
 BY_CARD, BY_TEXT = "over many texts, by the model's card", "in this text"
 WEIGHT_LABEL, MOVED_LABEL = "attention weight", "share of what is moved"  # the second with `--weigh values`
@@ -169,9 +168,7 @@ def arrange_overview(
     reflows = spec.columns is None
     n_columns = spec.columns or (in_a_row if edges else choose_columns(len(places)))
     names = [picture.title for picture in pictures]
-    if n_columns > MAX_NAMED and edges is None:  # 12 panels in a row are narrower than their titles would be
-        title, names = f"layer.head: {title}".rstrip(": "), [name_head(maps, place) for place in places]
-    elif len(layers) == 1 and not spec.pick:
+    if len(layers) == 1 and not spec.pick:
         names = [name_within_layer(maps, place) for place in places]
     named = name_places(maps, places)
     pictures = tuple(

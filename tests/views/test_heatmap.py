@@ -422,16 +422,6 @@ def test_a_rollout_hides_what_is_hidden_after_all_layers_have_used_it() -> None:
     assert picture.scale.high == picture.values.max() < 0.9
 
 
-def test_over_many_narrow_panels_stand_numbers() -> None:
-    eight, nine = (
-        report(random_maps("ab", n_layers=2, n_heads=9), FigureOptions(columns=n_columns)) for n_columns in (8, 10)
-    )
-    assert [each.title for each in overview(eight).maps][:10:9] == ["layer 0, head 0", "layer 1, head 0"]
-    assert [each.title for each in overview(nine).maps][:10:9] == ["0.0", "1.0"]
-    assert overview(nine).title == "layer.head: 18 heads of 2 layers"
-    assert [each.title for each in heatmaps(nine)][:10:9] == ["layer 0, head 0", "layer 1, head 0"]
-
-
 def test_a_sink_and_windows_in_every_part() -> None:
     shown = report(sink_maps(share=0.25))
     assert any(column.header == "to sink" for table in shown.tables for column in table.columns)
