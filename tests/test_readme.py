@@ -215,7 +215,7 @@ PAGES = {
     "survey.png": (
         "--format html --out heads$",
         "heads/attention.html",
-        "view=atlas&heads=0.4&find=previous+token",
+        "view=atlas&head=0.4&find=previous+token",
     ),
     "page.png": ("--format html --out page", "page/attention.html", ""),
 }
