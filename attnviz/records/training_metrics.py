@@ -146,7 +146,7 @@ class Metrics:
     versions: dict[str, str]
     computed_on: str  # such as "cpu, 1 thread"
     history: History
-    held_out: ValidationMetrics | None
+    held_out: ValidationMetrics
     heads: HeadMetrics | None = None  # where texts are held out
     tested: TestMetrics | None = None
 

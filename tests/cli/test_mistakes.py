@@ -35,7 +35,7 @@ MISTAKES = (
     ("heatmap 'a b' --heads 7", "try 1, 2, 4, 8"),
     ("heatmap 'a b' --heads many", "--heads: write a whole number, not 'many'"),
     ("heatmap 'good film' --query god", "The nearest is 0 'good'."),
-    ("train --dataset sample --validation 2", "at least 0 and below 0.5"),
+    ("train --dataset sample --validation 2", "above 0 and below 0.5"),
     # texts, models and folders
     ("./nothing", "no file ./nothing. --text ./nothing takes its name as words."),
     ("heatmap nothere.docx", "no file nothere.docx. --text nothere.docx takes its name as words."),

@@ -46,12 +46,9 @@ def saved(folder: Path, **changed: object) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("held_out", [HELD_OUT, None])
 @pytest.mark.parametrize("tested", [TESTED, None])
-def test_what_goes_in_comes_out(
-    held_out: ValidationMetrics | None, tested: training_metrics.TestMetrics | None, tmp_path: Path
-) -> None:
-    metrics = replace(METRICS, held_out=held_out, tested=tested)
+def test_what_goes_in_comes_out(tested: training_metrics.TestMetrics | None, tmp_path: Path) -> None:
+    metrics = replace(METRICS, tested=tested)
     (tmp_path / NAME).write_bytes(encode_metrics(metrics))
     assert load_metrics(tmp_path) == metrics
     assert encode_metrics(load_metrics(tmp_path)) == encode_metrics(metrics)

@@ -35,6 +35,6 @@ def choose_held_out(labels: Int[np.ndarray, " text"], share: float) -> Int[np.nd
     chosen = []
     for label in np.unique(labels):
         own = np.flatnonzero(labels == label)
-        n_held = min(max(1, round(share * len(own))), len(own) - 1) if share else 0
+        n_held = min(max(1, round(share * len(own))), len(own) - 1)
         chosen.append(own[len(own) - n_held :])
     return np.concatenate(chosen)

@@ -12,7 +12,7 @@ from attnviz.display import escape_for_display, format_count
 from attnviz.options import list_options
 from attnviz.records.head_names import MIN_SHARE, NO_NAME
 from attnviz.records.training_metrics import HeadMetrics, History, Metrics, name_heads
-from attnviz.report import Block, Chart, Charts, Column, Note, Report, Row, Table
+from attnviz.report import Chart, Charts, Column, Note, Report, Row, Table
 from attnviz.table.intervals import Interval
 
 MAX_VALUE_LENGTH = 200
@@ -46,9 +46,9 @@ def card_report(metrics: Metrics) -> Report:
         title=f"Transformer encoder with {format_count(n_heads, 'heads')}, trained on {name}",
         subtitle=f"weights sha256 {metrics.weights_sha256[:8]}… · {metrics.n_parameters:,} parameters",
         blocks=(
-            *(Table(key, title, "facts", FACTS, tuple(rows)) for key, (title, rows) in tables.items() if rows),
+            *(Table(key, title, "facts", FACTS, tuple(rows)) for key, (title, rows) in tables.items()),
             *_heads(metrics.heads),
-            *draw_learning(metrics.history),
+            draw_learning(metrics.history),
             *map(Note, LIMITS),
         ),
         facts=(
@@ -85,9 +85,8 @@ def _list_sizes(metrics: Metrics, n_heads: int) -> list[Row]:
 
 
 def _list_recipe(metrics: Metrics, data: str) -> list[Row]:
-    held = metrics.held_out.n_texts if metrics.held_out else 0
     return [
-        ("data", f"{data}: {metrics.n_texts:,} texts, and {held:,} held out"),
+        ("data", f"{data}: {metrics.n_texts:,} texts, and {metrics.held_out.n_texts:,} held out"),
         ("sha256 of the data", metrics.data_sha256),
         ("command", escape_for_display(format_command(metrics), 1000)),
         ("versions", ", ".join(f"{name} {version}" for name, version in metrics.versions.items())),
@@ -97,14 +96,13 @@ def _list_recipe(metrics: Metrics, data: str) -> list[Row]:
 
 def _list_results(metrics: Metrics) -> Iterator[Row]:
     """Say how often the model is right on the texts held out, and on those of a test, where there are any."""
-    if held := metrics.held_out:
-        bound = held.calibration_bound
-        drawn = f"; by chance 95 % below {bound:.4f}" if bound is not None else ""
-        yield f"accuracy on {held.n_texts:,} texts held out ({_write_bounds(held.accuracy)})", held.accuracy.value
-        yield "log loss, calibrated (nats)", held.loss
-        yield f"calibration error (ECE{drawn})", held.calibration_error
-        yield "temperature", held.temperature
-        yield "labels that rounding the weights changed", f"{held.labels_changed} of {held.n_texts:,}"
+    held, bound = metrics.held_out, metrics.held_out.calibration_bound
+    drawn = f"; by chance 95 % below {bound:.4f}" if bound is not None else ""
+    yield f"accuracy on {held.n_texts:,} texts held out ({_write_bounds(held.accuracy)})", held.accuracy.value
+    yield "log loss, calibrated (nats)", held.loss
+    yield f"calibration error (ECE{drawn})", held.calibration_error
+    yield "temperature", held.temperature
+    yield "labels that rounding the weights changed", f"{held.labels_changed} of {held.n_texts:,}"
     if (loss := metrics.history.masked_word_loss) is not None:
         yield "loss of masked words after pretraining (nats)", loss
     if tested := metrics.tested:
@@ -133,10 +131,8 @@ def _heads(measured: HeadMetrics | None) -> Iterator[Table | Note]:
     )
 
 
-def draw_learning(history: History) -> Iterator[Block]:
-    """Draw loss and accuracy over the epochs, in training and on texts held out. What was not measured is not drawn."""
-    if not (history.points or history.epochs):
-        return
+def draw_learning(history: History) -> Charts:
+    """Draw loss and accuracy over the epochs, in training and on texts held out."""
     kept = None if history.best is None else (float(history.best.number), "kept")
     losses = [(point.epoch, point.loss, TRAINING) for point in history.points]
     shares = [(point.epoch, point.accuracy, TRAINING) for point in history.points]
@@ -147,4 +143,4 @@ def draw_learning(history: History) -> Iterator[Block]:
         Chart("line", "loss", "epoch", "cross-entropy (nats)", names, tuple(losses), at=kept),
         Chart("line", "accuracy", "epoch", correct, names, tuple(shares), at=kept),
     )
-    yield Charts("learning-curve", "loss and accuracy", curves)
+    return Charts("learning-curve", "loss and accuracy", curves)

@@ -45,7 +45,7 @@ def measure(folder: Path, run: Run, settings: Mapping[str, Setting], data: str, 
         versions={package: version(package) for package in ("attnviz", "numpy", "tokenizers", "torch")},
         computed_on=describe_device(device),
         history=run.training.history,
-        held_out=_validate(run, saved.classifier) if len(run.training.held_out) else None,
+        held_out=_validate(run, saved.classifier),
         heads=describe_heads(model, run.described),
     )
 

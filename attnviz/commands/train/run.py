@@ -87,7 +87,7 @@ class _TrainingLog:
         """Describe the run before its first step."""
         training = self.training
         n_texts, n_held_out = len(training.examples), len(training.held_out)
-        texts = f"{n_texts:,} texts of {data}, {f'{n_held_out:,}' if n_held_out else 'none'} held out"
+        texts = f"{n_texts:,} texts of {data}, {n_held_out:,} held out"
         what = f"training on {texts}; {self.run.n_parameters:,} parameters"
         later = [f"going on after step {self.saved:,} of {training.n_all:,}"] if self.saved else []
         return replace(self._progress("training", what, *later), notices=notices)
@@ -106,7 +106,7 @@ class _TrainingLog:
             return self._progress(line)
         held, self.saved = step.held_out, self.training.n_done
         measured = f"; held out: loss {held.loss:.4f}, accuracy {held.accuracy:.4f}" if held else ""
-        best = " (best so far)" if held and step.improved else ""
+        best = " (best so far)" if step.improved else ""
         return self._progress(line, f"{line}{measured}{best}")
 
     def _progress(self, label: str, *log: str) -> Progress:

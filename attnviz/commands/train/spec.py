@@ -31,7 +31,7 @@ from attnviz.specs import (
 MOST_LAYERS = 1_000  # that a checkpoint may have, known here without torch
 MOST_TOKENS = 1_000_000  # far beyond any text; neighbours still have positions of their own in float32
 DISTANCE: Limits = (("at least", 0), ("at most", MOST_TOKENS))
-HALF: Limits = (("at least", 0), ("below", 0.5))
+HALF: Limits = (("above", 0), ("below", 0.5))
 SHARE: Limits = (("at least", 0), ("below", 1))
 RATE: Limits = (("above", 0), ("at most", 1))
 

@@ -47,7 +47,7 @@ class TrainingStep:
     accuracy: float
     epoch: int  # from 1
     ends_epoch: bool = False
-    held_out: Epoch | None = None  # at the end of an epoch, where texts are held out
+    held_out: Epoch | None = None  # at the end of an epoch
     improved: bool = False  # the best so far: worth keeping
     pretraining: bool = False
 
@@ -89,7 +89,7 @@ class Training:
         self._since_point: list[tuple[float, float]] = []  # loss and accuracy of each step since the last point
         self.average: dict[str, Tensor] = {}  # of the weights of the last steps
         self.optimizer = Optimizer((classifier,), spec.learning_rate, self.n_steps)
-        self._held_windows = Windows(held_out.texts) if len(held_out) else None
+        self._held_windows = Windows(held_out.texts)
 
     def steps(self) -> Iterator[TrainingStep]:
         """Train to the last epoch, or until `patience` epochs brought nothing better; pretraining comes first.
@@ -97,7 +97,7 @@ class Training:
         Begins after the last whole epoch that is done.
         """
         for loss, found in self.pretraining.steps():
-            if self._held_windows is not None and self.pretraining.done == self.pretraining.n_steps:
+            if self.pretraining.done == self.pretraining.n_steps:
                 held = self.pretraining.measure_held_out_loss(self._held_windows)
                 self.history = replace(self.history, masked_word_loss=held)
             epoch, into_epoch = divmod(self.pretraining.done, self.pretraining.steps_per_epoch)
@@ -132,14 +132,13 @@ class Training:
         if self.done % self.steps_per_epoch:
             return step
         candidate = self._copy_with({**self.classifier.state_dict(), **self.average})
-        measured = None
-        if len(self.held_out):  # they say how good it is, and set its temperature
-            found, labels = logits(candidate, self.held_out.texts), torch.from_numpy(self.held_out.labels)
-            candidate.temperature.fill_(fit_temperature(found, labels))
-            right = (found.argmax(dim=-1) == labels).cpu().double().mean().item()
-            measured = Epoch(epoch + 1, functional.cross_entropy(found, labels).item(), right)
-            self.history = replace(self.history, epochs=(*self.history.epochs, measured))
-        improved = self.history.best is measured  # without texts held out, the latest is the best
+        # Texts held out say how good it is, and set its temperature.
+        found, labels = logits(candidate, self.held_out.texts), torch.from_numpy(self.held_out.labels)
+        candidate.temperature.fill_(fit_temperature(found, labels))
+        right = (found.argmax(dim=-1) == labels).cpu().double().mean().item()
+        measured = Epoch(epoch + 1, functional.cross_entropy(found, labels).item(), right)
+        self.history = replace(self.history, epochs=(*self.history.epochs, measured))
+        improved = self.history.best is measured
         if improved:
             self.best_weights = {name: tensor.clone() for name, tensor in candidate.state_dict().items()}
         return replace(step, ends_epoch=True, held_out=measured, improved=improved)

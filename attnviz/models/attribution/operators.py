@@ -30,14 +30,14 @@ ROUNDED = 0.02  # by how much an output in half precision may miss, as a share o
 
 
 class WordInputs(Operators):
-    """While it is open, the vectors looked up in `words` have a gradient. `change` makes others of them.
+    """While it is open, the vectors looked up in `words` have a gradient.
 
     A model reads ids: so none has to offer a way to read vectors, and it works under every kernel.
     """
 
-    def __init__(self, words: Tensor, change: Callable[[Tensor], Tensor] | None = None) -> None:
+    def __init__(self, words: Tensor) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._words, self._change = words, change
+        self._words = words
         self._found: list[Tensor] = []
 
     @property
@@ -51,11 +51,10 @@ class WordInputs(Operators):
         return self._found[0]
 
     def run(self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Run an operator. What it gives for words is a leaf of the graph, unless they were changed."""
+        """Run an operator. What it gives for words is a leaf of the graph."""
         result = super().run(name, func, args, kwargs)
         if name == "embedding" and args[0] is self._words:
-            result = result if self._change is None else self._change(result)
-            self._found.append(result if result.requires_grad else result.requires_grad_())
+            self._found.append(result.requires_grad_())
         return result
 
 

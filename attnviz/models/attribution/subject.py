@@ -74,10 +74,10 @@ class Subject:
         """The text as a batch of one."""
         return torch.tensor([self.ids], device=self.answering.words.device)
 
-    def run(self, watching: WordInputs, batch: Int[Tensor, "text token"] | None = None) -> Float[Tensor, " text"]:
-        """Return the logit that is explained, of a pass over each text that `watching` sees."""
+    def run(self, watching: WordInputs) -> Float[Tensor, "1"]:
+        """Return the logit that is explained, of a pass over the text that `watching` sees."""
         with frozen(self.answering.module), enough_memory(), torch.enable_grad(), watching:
-            logits = self.answering.logits(self.batch if batch is None else batch)
+            logits = self.answering.logits(self.batch)
             found = logits[:, self.answer]
             return found if self.against is None else found - logits[:, self.against]
 

@@ -16,7 +16,7 @@ from attnviz.renderers.documents.json import write_alone
 from attnviz.report import Charts, Report, Table
 from attnviz.table.intervals import Interval
 from tests.commands.train.metrics import METRICS
-from tests.made import HISTORY, columns_by, notes
+from tests.made import columns_by, notes
 
 TESTED = training_metrics.TestMetrics(
     "imdb test", 25_000, (0, 1, 2), (0.875, 0.876, 0.877), Interval(0.876, 0.8735, 0.8785)
@@ -42,10 +42,7 @@ def names(report: Report) -> list[str]:
 
 def test_what_is_in_it_in_which_order() -> None:
     assert names(card_report(METRICS)) == ["model", "recipe", "results", "learning-curve"]
-    bare = replace(METRICS, held_out=None, history=History(HISTORY.points))
-    assert names(card_report(bare)) == ["model", "recipe", "learning-curve"]
-    assert names(card_report(replace(bare, history=History()))) == ["model", "recipe"]
-    assert rows(card_report(bare), "recipe")["data"] == "sample train[:20]: 1,800 texts, and 0 held out"
+    assert rows(card_report(METRICS), "recipe")["data"] == "sample train[:20]: 1,800 texts, and 200 held out"
 
 
 def test_what_it_is_and_how_often_it_is_right() -> None:
@@ -127,14 +124,8 @@ EPOCHS = (Epoch(1, 0.45, 0.78), Epoch(2, 0.35, 0.86), Epoch(3, 0.36, 0.85))
 RUN = History(POINTS, EPOCHS)
 
 
-def curves(history: History) -> Charts:
-    (picture,) = draw_learning(history)
-    assert isinstance(picture, Charts)
-    return picture
-
-
 def test_training_by_points_and_held_out_by_epochs() -> None:
-    loss, accuracy = curves(RUN).charts
+    loss, accuracy = draw_learning(RUN).charts
     at = (0.5, 1.0, 1.5), (1.0, 2.0, 3.0)
     for chart, *ys in (
         (loss, (0.69, 0.5, 0.4), (0.45, 0.35, 0.36)),
@@ -146,13 +137,6 @@ def test_training_by_points_and_held_out_by_epochs() -> None:
 
 
 def test_the_epoch_of_the_highest_accuracy_is_marked_as_kept() -> None:
-    assert [chart.at for chart in curves(RUN).charts] == [(2.0, "kept")] * 2
+    assert [chart.at for chart in draw_learning(RUN).charts] == [(2.0, "kept")] * 2
     tie = History((), (Epoch(1, 0.4, 0.8), Epoch(2, 0.3, 0.8), Epoch(3, 0.2, 0.7)))
-    assert [chart.at for chart in curves(tie).charts] == [(2.0, "kept")] * 2
-
-
-def test_nothing_held_out() -> None:
-    history = History(POINTS)
-    for chart in curves(history).charts:
-        assert {*chart.column("group")} == {TRAINING}
-        assert chart.at is None
+    assert [chart.at for chart in draw_learning(tie).charts] == [(2.0, "kept")] * 2

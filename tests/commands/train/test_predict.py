@@ -134,7 +134,7 @@ def test_what_is_shipped_is_measured_and_small() -> None:
     assert max(sizes) == min(sizes) + (8 - 1) * n_biases
     assert {metrics.sizes["n_heads"] for metrics in found.values()} == {1, 2, 4, 8}
     for metrics in found.values():
-        tested, held_out = known(metrics.tested), known(metrics.held_out)
+        tested, held_out = known(metrics.tested), metrics.held_out
         assert len(tested.seeds) == len(tested.accuracies)
         assert tested.mean.low < np.mean(tested.accuracies) < tested.mean.high
         assert held_out.labels_changed <= held_out.n_texts / 500

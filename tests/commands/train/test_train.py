@@ -117,7 +117,7 @@ def test_the_best_epoch_is_the_one_that_is_kept(tmp_path: Path, monkeypatch: pyt
 
 def test_held_out_numbers_are_those_of_the_files(run: Path) -> None:
     """Of each label the last two texts, by hand from the checkpoint as others would load it."""
-    told = known(load_metrics(run).held_out)
+    told = load_metrics(run).held_out
     corpus, saved = load_corpus(TextOptions(dataset="sample", split="train")), load_checkpoint(run)
     gold = np.array([document.label for document in corpus.documents])
     held = np.concatenate([np.flatnonzero(gold == label)[-2:] for label in (0, 1)])
@@ -139,7 +139,7 @@ def test_labels_that_rounding_changed_are_counted(tmp_path: Path, monkeypatch: p
     run = runs[0]
     texts = run.training.held_out.texts
     before, after = (logits(one, texts) for one in (run.training.copy_best(), load_checkpoint(tmp_path).classifier))
-    held_out = known(load_metrics(tmp_path).held_out)
+    held_out = load_metrics(tmp_path).held_out
     assert held_out.labels_changed == (before.argmax(dim=1) != after.argmax(dim=1)).sum() > 0
 
 
@@ -153,17 +153,6 @@ def test_weights_and_data_are_named_by_their_sha256(run: Path) -> None:
     assert load_metrics(run).data_sha256 == of_run
     others = (texts[::-1], labels[::-1]), ((*texts[:-1], "a bad movie"), labels), (texts, labels[::-1])
     assert len({of_run, *(run_module._sha256(*each) for each in others)}) == 4
-
-
-@pytest.mark.parametrize("n_texts", [40, 10])
-def test_nothing_held_out(n_texts: int, tmp_path: Path) -> None:
-    finished(replace_values(SPEC, validation=0.0, split=f"train[:{n_texts}]"), tmp_path / "model")
-    metrics = load_metrics(tmp_path / "model")
-    assert (metrics.n_texts, metrics.held_out, metrics.history.epochs) == (n_texts, None, ())
-    card = (tmp_path / "model/README.md").read_text(encoding="utf-8")
-    assert "texts, and 0 held out" in card
-    assert "accuracy on" not in card
-    assert set(content(tmp_path / "model")) == set(FILES)
 
 
 @pytest.mark.parametrize(
