@@ -85,7 +85,6 @@ WRITING = {
     "heatmap": DRAW,
     "render": ("render", "attention.safetensors"),
     "compare": ("compare", "dot", "single", "--text", "a b"),
-    "predict": ("predict", "--text", "a b", "--format", "html"),
     "lesson": ("lesson", "a b"),
     "vocab": ("vocab",),
     "train": ("train", "--dataset", "sample"),

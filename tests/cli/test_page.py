@@ -30,7 +30,6 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ("heatmap", "--text", TEXT, "--heads", "2"),
         ("survey", "--model", "multi:2", "--dataset", "sample", "--split", "train[:3]", "--null", "none"),
         ("compare", "single", "multi", "--text", TEXT),
-        ("predict", "--text", TEXT),
         ("attribute", "--text", TEXT),
         ("explain", "--text", TEXT),
         ("explain", "--text", TEXT, "--by-hand"),
@@ -40,10 +39,10 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_every_command_with_a_page_opens_it(
     command: tuple[str, ...], attnviz: RunHere, tmp_path: Path, opened: list[str]
 ) -> None:
-    """Beside pictures, where it draws some."""
+    """Beside pictures."""
     worked(attnviz(*command, "--out", "a", "--open"))
     assert opened == [(tmp_path / "a" / "attention.html").as_uri()]
-    assert any((tmp_path / "a").glob("*.png")) == (command[0] != "predict")
+    assert any((tmp_path / "a").glob("*.png"))
 
 
 def test_what_writes_no_page_opens_none(attnviz: RunHere, opened: list[str]) -> None:

@@ -11,7 +11,6 @@ from attnviz.inputs import Inputs, read_inputs
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Classifies
 from attnviz.models.sizes import head_size
-from attnviz.renderers import PAGE_FORMAT, choose_renderers
 
 WEIGHTS, STATE = "model.safetensors", "training.safetensors"
 
@@ -36,15 +35,7 @@ def predict_inputs(spec: PredictSpec) -> Inputs:
     """
     reference = find_model(spec.model).answering(Classifies)
     reference.check(Classifies)
-    formats = [plugin.name for plugin in choose_renderers(spec.figure.format, spec.figure.open)]
-    if drawn := [name for name in formats if name != PAGE_FORMAT]:
-        raise InvalidOption(f"predict draws no {drawn[0]}", hint="--format html is a page; heatmap and attribute draw.")
-    return read_inputs([reference], spec.text, every=True, out=spec.figure.out if formats else None)
-
-
-def name_option(name: str) -> str:
-    """Return the option as it is typed, of the name of its field."""
-    return "--" + name.replace("_", "-")
+    return read_inputs([reference], spec.text, every=True)
 
 
 def refuse_to_overwrite(folder: Path, spec: TrainSpec) -> None:

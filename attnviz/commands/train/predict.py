@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from attnviz import store
 from attnviz.commands.train.predictions import prediction_rows, predictions_report
 from attnviz.commands.train.spec import PredictSpec
 from attnviz.display import format_count
@@ -15,14 +14,10 @@ from attnviz.models.loading import find_model
 from attnviz.models.protocols import Classifies
 from attnviz.records.answers import AnswerInfo
 from attnviz.records.training_metrics import Prediction
-from attnviz.registry import load
-from attnviz.renderers import PAGE_FORMAT
 from attnviz.report import Note
 from attnviz.running import Events, Progress, Result
 from attnviz.store.manifest import TextNumbers
 from attnviz.views.answers import describe_answer
-
-PICTURES = "attnviz.running.pictures:Pictures"  # imported for a page only: it brings matplotlib
 
 
 def predict(spec: PredictSpec, inputs: Inputs) -> Events:
@@ -30,9 +25,6 @@ def predict(spec: PredictSpec, inputs: Inputs) -> Events:
 
     Raises InvalidModel for a model that was not trained, InvalidText for a text without tokens.
     """
-    page = None
-    if inputs.folder is not None:
-        page = load(PICTURES).from_options(replace(spec.figure, format=(PAGE_FORMAT,)), (), store.RECORD)
     chosen = inputs.documents
     return_freed_memory()
     model = inputs.model.open(inputs.corpus.texts)
@@ -57,9 +49,6 @@ def predict(spec: PredictSpec, inputs: Inputs) -> Events:
         assert isinstance(whole, Classifies)
         said = _compare_answers(model.answers, predictions, list(whole.limit_tokens(*limit).classify(chosen)))
         report = replace(report, blocks=(Note(said, leads=True), *report.blocks))
-    if page is not None:
-        with store.locked(inputs.out):
-            yield replace((yield from page.write(report, inputs.out, None)), report=None)
     of_answers = "scores" if model.answers.kind == "score" else "probabilities"
     labels = list(model.answers.labels)
     found = (TextNumbers(p.text_name, {of_answers: list(getattr(p, of_answers))}, of=labels) for p in predictions)

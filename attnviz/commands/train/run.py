@@ -8,7 +8,7 @@ from pathlib import Path
 
 from attnviz import store
 from attnviz.bounded import exists
-from attnviz.commands.train.inputs import STATE, name_option, refuse_to_overwrite
+from attnviz.commands.train.inputs import STATE, refuse_to_overwrite
 from attnviz.commands.train.outcome import measure, write_card
 from attnviz.commands.train.recipe import Run, begin
 from attnviz.commands.train.spec import TrainSpec
@@ -128,5 +128,6 @@ def _refuse_another_run(folder: Path, earlier: Mapping[str, Setting], identity: 
     for name in {**identity, **earlier}:
         before, now = earlier.get(name), identity.get(name)
         if before != now:
-            what = "other texts" if name == "data_sha256" else f"{name_option(name)} {before}, not {now}"
+            option = f"--{name.replace('_', '-')}"
+            what = "other texts" if name == "data_sha256" else f"{option} {before}, not {now}"
             raise InvalidOption(f"the run in {folder} has {what}", hint="Resume it as it was, or choose another --out.")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from attnviz.options import FROM_0, FROM_1, FROM_2, MODEL, OUTPUT, TEXT, TRAINING, Limits, Option, group, option
+from attnviz.options import FROM_0, FROM_1, FROM_2, MODEL, OUTPUT, TEXT, TRAINING, Limits, group, option
 from attnviz.specs import (
     DEVICE,
     HEADS,
@@ -17,7 +17,6 @@ from attnviz.specs import (
     WIDTH,
     WITHOUT,
     AnswerKind,
-    FigureOptions,
     KeepKind,
     ModelOptions,
     NormKind,
@@ -90,9 +89,6 @@ class TrainSpec:
     printing: PrintOptions = PrintOptions()
 
 
-PAGE = Option("html: also write all answers as a page.", OUTPUT, "NAME", is_common=True)
-
-
 @dataclass(frozen=True, kw_only=True)
 class PredictSpec:
     """Classify each text, with a probability that built-in models calibrate; given labels, say how often that is right.
@@ -104,6 +100,5 @@ class PredictSpec:
     model: ModelOptions = group(ModelOptions(), "model", "heads", "device", "max_memory", *WITHOUT)
     max_tokens: int | None = MAX_TOKENS_FROM_2.field(None)  # None: as many as the model was made for
     keep: KeepKind | None = KEEP.field(None)  # likewise
-    figure: FigureOptions = group(FigureOptions(format=()), "format", "out", "open", format=PAGE)
     table: AnswerKind = TABLE.field("answer")
     printing: PrintOptions = PrintOptions()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attnviz.commands.train.spec import PredictSpec
-from attnviz.errors import InvalidModel, InvalidOption, InvalidText
+from attnviz.errors import InvalidModel, InvalidText
 from attnviz.models.built_in import SHIPPED
 from attnviz.options import build
 from attnviz.report import Report
@@ -105,7 +105,6 @@ def test_order_names_and_notices() -> None:
         ({"model": "dot"}, InvalidModel, "cannot classify"),
         ({"heads": 16}, InvalidModel, "multi:16 has random weights"),
         ({"text": (PRAISE, "<br />")}, InvalidText, "no tokens in “<br"),
-        ({"format": ("html,svg",)}, InvalidOption, "predict draws no svg"),
     ],
 )
 def test_refused(settings: dict[str, object], error: type[Exception], problem: str, tmp_path: Path) -> None:
@@ -151,18 +150,6 @@ def test_a_chinese_model_is_measured_on_reviews_that_it_has_not_seen(model: str)
     texts = ("这家酒店的服务不好，很失望", "房间很干净，早餐也不错，我很喜欢")
     answers = predictions(events(text=texts, model=model))
     assert [each["label"] for each in answers] == ["negative", "positive"]
-
-
-def test_all_answers_are_a_page_where_one_is_asked_for(tmp_path: Path) -> None:
-    """Without --format nothing is written."""
-    *_, drew, last = events(text=(PRAISE, BLAME), format=("html",), out=str(tmp_path / "page"))
-    assert isinstance(drew, Result)
-    assert isinstance(last, Result)
-    assert [file.relative_to(tmp_path).as_posix() for file in drew.files] == ["page/attention.html"]
-    assert of.report(last).title.encode() in drew.files[0].read_bytes()
-    found = events(text=(PRAISE,), out=str(tmp_path / "none"))
-    assert not any(each.files for each in found if isinstance(each, Result))
-    assert [path.name for path in tmp_path.iterdir()] == ["page"]
 
 
 # --- `predict` with third-party models: labels in any order, several labels, numbers, and what is not compared ---
