@@ -2,7 +2,6 @@
 
 from base64 import b64encode
 from collections.abc import Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from attnviz.words import Language, say
 
 MAX_TOKENS = 24  # of a sentence: with more, a table of every number is not read any more
 MAX_NUMBERS = 72_000  # of all models together: 384 kB of a page that may have 500
-MAX_SUBSETS = 256  # answers for each layer: every choice of up to 8 heads
+MAX_HEADS = 8  # of which every choice is turned off
 MAX_LABELS = 3
 
 
@@ -99,30 +98,20 @@ def _describe_answers(
 ) -> dict[str, Any] | None:
     """Return the answer of a classifier, and by layer [choice, label] with some of its heads turned off.
 
-    Bit h of a choice says that head h is off. None of a model that answers nothing.
+    Bit h of a choice says that head h is off. None of a model that answers nothing, or has very many heads.
     """
-    if not isinstance(model, Ablatable):
+    if not isinstance(model, Ablatable) or model.n_heads > MAX_HEADS:
         return None
-    off = list_choices(model.n_heads)
-    kept = np.array([[not choice >> head & 1 for head in range(model.n_heads)] for choice in off])
+    kept = np.arange(2**model.n_heads)[:, np.newaxis] >> np.arange(model.n_heads) & 1 == 0
     by_layer = [model.answer_with_heads(document.text, layer, kept) for layer in layers]
     shown = np.argsort(-by_layer[0][0], kind="stable")[:MAX_LABELS]
     labels, of_none = model.answers.labels, [answers[-1] for answers in by_layer]  # the last choice: all are off
     return {
         "labels": [say(labels[label], language) for label in shown],
         "nLabels": len(labels),
-        "choices": off,
         "layers": [pack(answers[:, shown]) for answers in by_layer],
         "nothing": [(say(labels[int(each.argmax())], language), float(each.max())) for each in of_none],
     }
-
-
-def list_choices(n_heads: int) -> list[int]:
-    """Return which heads are turned off together: every choice where they are few, else none to two, and all."""
-    if 2**n_heads <= MAX_SUBSETS:
-        return list(range(2**n_heads))
-    pairs = [sum(1 << head for head in heads) for n in range(3) for heads in combinations(range(n_heads), n)]
-    return [*pairs, 2**n_heads - 1]
 
 
 def pack(numbers: np.ndarray) -> str:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.commands.lesson.content import list_choices
 from tests.attacks.endings import RunHere, refused, worked
 from tests.commands.lesson.conftest import SENTENCE, Write
 from tests.made import page_content
@@ -36,14 +35,6 @@ def test_the_language_is_that_of_the_page(write: Write) -> None:
     assert '<html lang="en">' in english
     assert '<html lang="zh-Hans">' in chinese
     assert "<title>从一句话看懂注意力</title>" in chinese
-
-
-def test_of_many_heads_pairs_are_turned_off() -> None:
-    assert list_choices(3) == list(range(8))
-    assert list_choices(8) == list(range(256))
-    many = list_choices(12)
-    assert len(many) == 1 + 12 + 66 + 1
-    assert {each.bit_count() for each in many} == {0, 1, 2, 12}
 
 
 def test_of_a_wide_model_the_last_layers_are_shown(attnviz: RunHere, tmp_path: Path) -> None:

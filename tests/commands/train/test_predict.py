@@ -107,10 +107,9 @@ def test_order_names_and_notices() -> None:
         ({"text": (PRAISE, "<br />")}, InvalidText, "no tokens in “<br"),
     ],
 )
-def test_refused(settings: dict[str, object], error: type[Exception], problem: str, tmp_path: Path) -> None:
+def test_refused(settings: dict[str, object], error: type[Exception], problem: str) -> None:
     with pytest.raises(error, match=problem):
-        events(**{"text": (PRAISE,), "out": str(tmp_path / "out"), **settings})
-    assert not (tmp_path / "out").exists()
+        events(**{"text": (PRAISE,), **settings})
 
 
 @pytest.mark.slow

@@ -13,13 +13,13 @@ export function answersOf(model, layer) {
   const { answers } = lesson.models[model];
   const numbers = unpack(answers.layers[layer]);
   const n = answers.labels.length;
-  return new Map(answers.choices.map((off, at) => [off, Array.from(numbers.subarray(at * n, (at + 1) * n))]));
+  return [...Array(numbers.length / n).keys()].map((off) => Array.from(numbers.subarray(off * n, (off + 1) * n)));
 }
 
 export function offSection(place) {
   const model = lesson.models[0];
   if (!model.answers) {
-    place.append(paragraph("off.nothing", { model: model.name }));
+    place.append(paragraph(model.trained ? "off.many" : "off.nothing", { model: model.name }));
     return;
   }
   const { labels, nLabels } = model.answers;
@@ -35,13 +35,7 @@ export function offSection(place) {
   onChange(["off", "offLayer"], () => {
     const answers = answersOf(0, choice.offLayer);
     switches.setAttribute("aria-label", write("off.heads", { layer: model.layers[choice.offLayer].number }));
-    switchHeads(
-      switches,
-      model.nHeads,
-      choice.off,
-      (off) => change({ off }),
-      (off) => answers.has(off),
-    );
+    switchHeads(switches, model.nHeads, choice.off, (off) => change({ off }));
     said.replaceChildren(...describeAnswer(model, answers));
   });
 }
@@ -49,7 +43,7 @@ export function offSection(place) {
 // What the model says now, whether heads that are off together change it by what each does by itself, and by how much
 // the one that matters most does.
 function describeAnswer({ nHeads, answers: { labels, nothing } }, answers) {
-  const changeOf = (off) => answers.get(off)[0] - answers.get(0)[0];
+  const changeOf = (off) => answers[off][0] - answers[0][0];
   const heads = [...Array(nHeads).keys()];
   const alone = heads.map((head) => changeOf(1 << head));
   const off = heads.filter((head) => (choice.off >> head) & 1);
@@ -58,7 +52,7 @@ function describeAnswer({ nHeads, answers: { labels, nothing } }, answers) {
   const [label, share] = nothing[choice.offLayer];
   const values = {
     label: element("b", {}, labels[0]),
-    now: decimal(answers.get(choice.off)[0], DIGITS),
+    now: decimal(answers[choice.off][0], DIGITS),
     change: signed(changeOf(choice.off), DIGITS),
     n: off.length,
     sum: signed(sum, DIGITS),
@@ -66,9 +60,7 @@ function describeAnswer({ nHeads, answers: { labels, nothing } }, answers) {
   const now = say(off.length ? "off.now" : "off.whole", values);
   if (off.length > 1) now.push(" ", ...say("off.together", values));
   const found = [element("p", { class: "now" }, ...now)];
-  if (nHeads > 1)
-    found.push(paragraph("off.most", { head: most, without: decimal(answers.get(1 << most)[0], DIGITS) }));
+  if (nHeads > 1) found.push(paragraph("off.most", { head: most, without: decimal(answers[1 << most][0], DIGITS) }));
   found.push(paragraph("off.all", { label: element("b", {}, label), share: decimal(share, DIGITS) }));
-  if (answers.size < 2 ** nHeads) found.push(paragraph("off.pairs", {}, { class: "hint" }));
   return found;
 }

@@ -74,13 +74,12 @@ export function table(caption, heads, rows) {
 }
 
 // A switch for each head. What had the focus has it again.
-export function switchHeads(place, many, off, toggle, isKnown = () => true) {
+export function switchHeads(place, many, off, toggle) {
   const at = [...place.children].indexOf(document.activeElement);
   const made = [...Array(many).keys()].map((head) => {
     const isOn = !((off >> head) & 1);
-    const next = off ^ (1 << head);
-    const state = { class: "button switch-head", "aria-pressed": isOn, disabled: !isKnown(next) };
-    return button(String(head), () => toggle(next), { ...state, "aria-label": write("heads.head", { head }) });
+    const state = { class: "button switch-head", "aria-pressed": isOn, "aria-label": write("heads.head", { head }) };
+    return button(String(head), () => toggle(off ^ (1 << head)), state);
   });
   place.replaceChildren(...made);
   made[at]?.focus();

@@ -209,7 +209,7 @@ const COLUMNS = {
   ],
   answer: () => {
     const { answers } = lesson.models[0];
-    const now = answersOf(0, choice.offLayer).get(choice.off);
+    const now = answersOf(0, choice.offLayer)[choice.off];
     return answers.labels.flatMap((label, at) => [
       drawing("text", { y: TOP + 14 + at * 46 }, shorten(label)),
       drawing("rect", { y: TOP + 20 + at * 46, height: 10, width: 72 * now[at] }),
