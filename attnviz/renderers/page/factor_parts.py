@@ -3,14 +3,13 @@
 page/factors.js reads what is written here.
 """
 
-from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Shaped
 
 from attnviz.renderers.page.captions import exactness_of_factors
-from attnviz.renderers.page.map_parts import Shared
+from attnviz.renderers.page.map_parts import Shared, share, share_bytes
 from attnviz.renderers.page.packing import EXACT, EXACT_BITS, pack
 from attnviz.report import Heatmap, WeightFactors
 from attnviz.words import Language
@@ -38,7 +37,7 @@ def describe_factors(
         described[place] = {"part": part, **_describe_head(head, tokens, arrays)}
     numbers = [np.concatenate([of.query.ravel(), of.key.ravel(), of.log_sum_exp]) for of in kept.values()]
     return (
-        {"maps": described, "tokens": tokens.found, "arrays": arrays.found},
+        {"maps": described, "tokens": [*tokens.values()], "arrays": [*arrays.values()]},
         tuple(pack(each[None], EXACT) for each in numbers),
         tuple(exactness_of_factors([maps[place].title for place in heads if place not in kept], language)),
     )
@@ -58,14 +57,11 @@ def _describe_head(of: WeightFactors, tokens: Shared, arrays: Shared) -> Mapping
     """All but the numbers of its part; `tokens` and `arrays` by number, or None."""
 
     def array(numbers: Shaped[np.ndarray, " _n"] | None, dtype: str) -> int | None:
-        if numbers is None:
-            return None
-        data = numbers.astype(dtype).tobytes()
-        return arrays.number((dtype, data), lambda: b64encode(data).decode("ascii"))
+        return None if numbers is None else share_bytes(numbers.astype(dtype), arrays)
 
     return {
-        "rows": tokens.number(of.rows, lambda: of.rows),
-        "columns": tokens.number(of.columns, lambda: of.columns),
+        "rows": share(of.rows, tokens),
+        "columns": share(of.columns, tokens),
         "width": of.query.shape[1],
         "scale": of.scale,
         "window": of.window,

@@ -3,11 +3,11 @@
 What several maps have in common is held once: labels, and where attention is allowed.
 """
 
+import json
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import pairwise
 
 import numpy as np
@@ -18,19 +18,19 @@ from attnviz.report import Heatmap, HeatmapGrid, Report, Scale
 OF_A_HEAD = re.compile(r"layer-(\d+)-(?:head-(\d+)|(mean))")
 
 
-@dataclass
-class Shared:
-    """Things that several maps have in common, by number."""
+Shared = dict[str, object]  # what several maps have in common, by how it is written
 
-    found: list[object] = field(default_factory=list)
-    numbers: dict[object, int] = field(default_factory=dict)
 
-    def number(self, thing: object, shown: Callable[[], object]) -> int:
-        """The place of a thing among those that are written once."""
-        if thing not in self.numbers:
-            self.numbers[thing] = len(self.found)
-            self.found.append(shown())
-        return self.numbers[thing]
+def share(thing: object, shared: Shared) -> int:
+    """Return the number of a thing among those that are written once; it joins them if it is new."""
+    written = json.dumps(thing)
+    shared.setdefault(written, thing)
+    return [*shared].index(written)
+
+
+def share_bytes(numbers: np.ndarray, shared: Shared) -> int:
+    """Return the number of an array among those that are written once, as base64 of its bytes."""
+    return share(b64encode(numbers.tobytes()).decode("ascii"), shared)
 
 
 def describe_maps(
@@ -42,7 +42,7 @@ def describe_maps(
         {
             **_describe_map(small, masks, shares),
             "block": original.block * block,
-            **_backdrop(small, backdrops),
+            "backdrop": None if small.backdrop is None else share(_describe_backdrop(small.backdrop), backdrops),
             **_axes(report, original, block, axes),
         }
         for small, original in zip(maps, originals, strict=True)
@@ -56,10 +56,10 @@ def describe_maps(
         "screen": [place for place, each in enumerate(originals) if _find_head(each) in report.screen],
         "pictures": pictures,
         "scales": list(kinds.values()),
-        "axes": axes.found,
-        "masks": masks.found,
-        "shares": shares.found,
-        "backdrops": backdrops.found,
+        "axes": [*axes.values()],
+        "masks": [*masks.values()],
+        "shares": [*shares.values()],
+        "backdrops": [*backdrops.values()],
     }
 
 
@@ -120,8 +120,7 @@ def _describe_picture(picture: Heatmap | HeatmapGrid, places: Mapping[tuple[str,
 
 def _describe_map(heatmap: Heatmap, masks: Shared, shares: Shared) -> Mapping[str, object]:
     layer, head = _find_head(heatmap)
-    allowed = b"" if heatmap.allowed.all() else np.packbits(heatmap.allowed).tobytes()
-    equal = heatmap.equal_share.astype("<f4").tobytes()
+    forbids = not heatmap.allowed.all()
     return {
         "name": heatmap.name,
         "title": heatmap.title,
@@ -131,8 +130,8 @@ def _describe_map(heatmap: Heatmap, masks: Shared, shares: Shared) -> Mapping[st
         "has_queries": heatmap.has_queries,
         "has_keys": heatmap.has_keys,
         "column_axis": heatmap.column_axis,
-        "mask": masks.number(allowed, lambda: b64encode(allowed).decode("ascii")),
-        "shares": shares.number(equal, lambda: b64encode(equal).decode("ascii")),
+        "mask": share_bytes(np.packbits(heatmap.allowed) if forbids else np.zeros(0), masks),
+        "shares": share_bytes(heatmap.equal_share.astype("<f4"), shares),
     }
 
 
@@ -144,14 +143,10 @@ def _find_head(heatmap: Heatmap) -> tuple[int | None, int | str | None]:
     return int(found[1]), found[3] or int(found[2])
 
 
-def _backdrop(heatmap: Heatmap, backdrops: Shared) -> Mapping[str, object]:
+def _describe_backdrop(image: np.ndarray) -> Mapping[str, object]:
     """An image as grey pixels, so that a page decodes no format of images and its policy allows none."""
-    if heatmap.backdrop is None:
-        return {"backdrop": None}
-    grey = heatmap.backdrop.tobytes()
-    height, width = heatmap.backdrop.shape
-    shown = {"width": width, "height": height, "grey": b64encode(grey).decode("ascii")}
-    return {"backdrop": backdrops.number((width, grey), lambda: shown)}
+    height, width = image.shape
+    return {"width": width, "height": height, "grey": b64encode(image.tobytes()).decode("ascii")}
 
 
 def _axes(report: Report, heatmap: Heatmap, block: int, axes: Shared) -> Mapping[str, object]:
@@ -160,14 +155,16 @@ def _axes(report: Report, heatmap: Heatmap, block: int, axes: Shared) -> Mapping
         ("rows", "queries", heatmap.rows, heatmap.row_positions, is_text and heatmap.has_queries),
         ("columns", "keys", heatmap.columns, heatmap.column_positions, is_text),
     )
-    alike = report.data.get("self_attention") is not False
     of_report = report.data.get("tokens")  # where a text has one number per token
+    alike = report.data.get("self_attention") is not False  # else two texts, though they may have the same words
+    blocks = (heatmap.block, block)
     return {
-        side: axes.number(
-            (labels, positions, "queries" if alike else tokens),
-            partial(
-                describe_axis, labels, positions, (heatmap.block, block), report.data.get(tokens, of_report), of_text
-            ),
+        side: share(
+            {
+                **describe_axis(labels, positions, blocks, report.data.get(tokens, of_report), of_text),
+                "of": alike or side,
+            },
+            axes,
         )
         for side, tokens, labels, positions, of_text in sides
     }
