@@ -136,10 +136,8 @@ class PassLabels:
         fits = self._names.matches_length
         if group.is_across:
             n_queries, n_keys = (self._sizes[families[0]][1] for families in (queries, keys))
-            as_said = fits("tokens", n_queries) + fits("keys", n_keys)
-            is_turned = fits("tokens", n_keys) + fits("keys", n_queries) > as_said
-            asking: Text = "keys" if is_turned else "tokens"
-            asked: Text = "tokens" if is_turned else "keys"
+            orders: list[tuple[Text, Text]] = [("tokens", "keys"), ("keys", "tokens")]
+            asking, asked = max(orders, key=lambda order: fits(order[0], n_queries) + fits(order[1], n_keys))
             self._texts = {**dict.fromkeys(queries, asking), **dict.fromkeys(keys, asked), **self._texts}
             return
         order: tuple[Text, ...] = ("tokens", "keys") if queries else ("keys", "tokens")
