@@ -14,7 +14,7 @@ from torch import Tensor
 
 from attnviz.models.checkpoint import Checkpoint
 from attnviz.models.encoder_model import EncoderModel, size_of
-from attnviz.models.protocols import LabelledText
+from attnviz.models.protocols import MEASURED, LabelledText
 from attnviz.models.without import average_heads
 from attnviz.records.answers import AnswerInfo
 from attnviz.specs import KeepKind, ModelOptions
@@ -84,7 +84,7 @@ class ClassifierModel(EncoderModel):
 
     def mean_outputs(self, texts: Iterable[str]) -> np.ndarray:
         """Return [layer, d_model]: what heads give on average over these, of those that have tokens. See `ablate`."""
-        passes = (partial(self.attention_to_measure, text) for text in texts)
+        passes = (partial(self.attention, text, choice=MEASURED) for text in texts)
         found = average_heads([each.module for each in self.list_projections()], passes)
         return np.stack([of_layer.cpu().numpy() for of_layer in found])
 

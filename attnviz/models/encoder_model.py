@@ -20,7 +20,7 @@ from attnviz.errors import ExecutionError, InvalidOption
 from attnviz.models.attention import AttentionOutput, DotAttention, MultiHeadAttention, Norms, causal, not_padding
 from attnviz.models.device import enough_memory, seeded, versions
 from attnviz.models.encoder import DotEncoder, Encoder
-from attnviz.models.protocols import EVERY, LayersAndHeads
+from attnviz.models.protocols import EVERY, MEASURED, LayersAndHeads
 from attnviz.models.sizes import Work, check_memory
 from attnviz.models.tokenizer import Encoding, TextTokenizer
 from attnviz.models.without import OutputWeights, remove_heads
@@ -110,14 +110,12 @@ class EncoderModel:
         """
         return self._record(self.encode(text, choice), text, text_name, choice)
 
-    @property
-    def ordinary_ids(self) -> tuple[int, ...]:
-        """Those of its vocabulary that are no special tokens, in order."""
+    def list_ids(self) -> tuple[int, ...]:
+        """List those of its vocabulary that are no special tokens, in order."""
         return self.tokenizer.ordinary_ids
 
-    @property
-    def max_ids(self) -> int | None:
-        """How many it reads at a time beside its markers; None for no limit."""
+    def find_max_ids(self) -> int | None:
+        """Return how many ids it reads at a time beside its markers; None for no limit."""
         return None if self.spec.max_tokens is None else self.spec.max_tokens - len(self.tokenizer.encode_ids(()).ids)
 
     def attention_of_ids(self, ids: Sequence[int], text_name: str = "ids") -> AttentionMaps:
@@ -128,20 +126,14 @@ class EncoderModel:
 
     def remove_heads(self, texts: Iterable[str]) -> None:
         """Leave heads out for good, as its options say. Raises InvalidSelection, InvalidModel: see `remove_heads`."""
-        remove_heads(self, self.spec, texts, self.attention_to_measure)
+        remove_heads(self, self.spec, texts, partial(self.attention, choice=MEASURED))
 
     def list_projections(self) -> list[OutputWeights]:
         """List the linear layers that read the heads of each layer, as far as there are some."""
         projected = (each for each in self.attentions if isinstance(each, MultiHeadAttention))
         return [OutputWeights(each.output, self.n_heads) for each in projected]
 
-    def attention_to_measure(self, text: str, text_name: str = "text") -> AttentionMaps:
-        """Attend without value norms, which no measure reads. Raises as it does."""
-        return self._record(self.encode(text), text, text_name, EVERY, with_norms=False)
-
-    def _record(
-        self, encoding: Encoding, text: str, text_name: str, choice: LayersAndHeads, *, with_norms: bool = True
-    ) -> AttentionMaps:
+    def _record(self, encoding: Encoding, text: str, text_name: str, choice: LayersAndHeads) -> AttentionMaps:
         layers, heads = self._choose(choice)
         attendable, n_tokens, norms = self.attendable(encoding), len(encoding.ids), list[Norms]()
         weights = np.empty((len(layers), len(heads), n_tokens, n_tokens), dtype=np.float32)
@@ -157,7 +149,7 @@ class EncoderModel:
             else:
                 torch.from_numpy(weights[layers.index(layer)]).copy_(chosen)  # at once: each copy waits for the device
             attention = self.attentions[layer]
-            if with_norms and isinstance(attention, MultiHeadAttention):
+            if choice.value_norms and isinstance(attention, MultiHeadAttention):
                 norms.append(attention.value_norms(given)[list(heads)])
 
         self._watch(encoding, attendable, layers[-1], keep)

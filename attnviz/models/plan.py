@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from attnviz.errors import InvalidOption, InvalidRecord, InvalidSelection, TooLarge
-from attnviz.models.protocols import EVERY, AttentionModel, Factorable, LayersAndHeads
+from attnviz.models.protocols import EVERY, AttentionModel, LayersAndHeads
 
 if TYPE_CHECKING:  # numpy comes with them
     from attnviz.records import AttentionMaps
@@ -78,14 +78,11 @@ def plan_recording(model: AttentionModel, text: str, needs: Needs) -> RecordingP
         InvalidOption: for q and k of a model that has none, or together with an option that needs all weights.
     """
     if needs.factored:
-        if not isinstance(model, Factorable):
-            problem = f"{model.name} gives no q and k to keep"
-            raise InvalidOption(problem, hint="Leave out factored: all weights are kept then.")
         if needs.needs_weights is not None:
             problem = f"{needs.needs_weights} needs all weights, which --factored does not keep"
             raise InvalidOption(problem, hint="Leave out one.")
         return RecordingPlan(_keep_factors(model, needs), needs.choice, may_widen=not needs.only_choice)
-    may_factor = isinstance(model, Factorable) and needs.needs_weights is None and needs.factored is None
+    may_factor = needs.needs_weights is None and needs.factored is None
     try:
         n_queries, n_keys = model.map_size(text)
     except TooLarge as error:
@@ -93,11 +90,11 @@ def plan_recording(model: AttentionModel, text: str, needs: Needs) -> RecordingP
             if needs.choice != EVERY:
                 model.encode(text, needs.choice)  # whether there is room for these
                 return RecordingPlan(model.attention, needs.choice, CHOSEN_HEADS, may_widen=not needs.only_choice)
-        if not (may_factor and isinstance(model, Factorable)):
+        if not may_factor:
             raise
         return RecordingPlan(_keep_factors(model, needs, error), needs.choice, FACTORS_FOR_ROOM)
     n_weights = model.n_layers * model.n_heads * n_queries * n_keys
-    if may_factor and isinstance(model, Factorable) and needs.max_shown is not None and n_weights > needs.max_shown:
+    if may_factor and needs.max_shown is not None and n_weights > needs.max_shown:
         return RecordingPlan(_keep_factors(model, needs, or_weights=True), needs.choice, FACTORS_FOR_SIZE)
     if needs.only_choice:
         return RecordingPlan(model.attention, needs.choice, may_widen=False)
@@ -105,7 +102,7 @@ def plan_recording(model: AttentionModel, text: str, needs: Needs) -> RecordingP
 
 
 def _keep_factors(
-    model: Factorable, needs: Needs, no_room: TooLarge | None = None, *, or_weights: bool = False
+    model: AttentionModel, needs: Needs, no_room: TooLarge | None = None, *, or_weights: bool = False
 ) -> Callable[[str, str, LayersAndHeads], AttentionMaps]:
     """Record q and k, or all weights of a model that cannot give q and k of this text where these will do.
 

@@ -5,8 +5,8 @@ No caller asks of which kind a model is: `isinstance` says what it can do, and b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -35,6 +35,7 @@ class LayersAndHeads:
 
     layers: Sequence[int] | None = None
     heads: Sequence[int] | None = None
+    value_norms: bool = field(default=True, compare=False)  # False where only measures are wanted, which read none
 
     def __post_init__(self) -> None:
         for name, chosen in (("layers", self.layers), ("heads", self.heads)):
@@ -60,6 +61,7 @@ class LayersAndHeads:
 
 
 EVERY = LayersAndHeads()
+MEASURED = LayersAndHeads(value_norms=False)  # all of them, to be measured
 
 
 def _check_numbers(chosen: Sequence[int] | None, number: int, noun: str, what: str) -> tuple[int, ...]:
@@ -122,18 +124,26 @@ class AttentionModel(Protocol):
         Raises as `encode` does, InvalidSelection for a layer or head that there is not.
         """
 
+    def attend_factored(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
+        """Record what the weights are worked out from in their place.
 
-@runtime_checkable
-class QuickAttention(AttentionModel, Protocol):
-    """A model that can make records sooner where nothing but measures is wanted of them."""
+        Raises as `attention` does, InvalidOption for a model whose q and k are unknown.
+        """
 
-    def attention_to_measure(self, text: str, text_name: str = "text") -> AttentionMaps:
-        """Attend without what no measure reads. Raises as it does."""
+    def list_ids(self) -> tuple[int, ...]:
+        """List those of its vocabulary that are no special tokens, in order."""
 
+    def find_max_ids(self) -> int | None:
+        """Return how many ids it reads at a time beside its markers; None for no limit."""
 
-def quickest_attention(model: AttentionModel) -> Callable[[str, str], AttentionMaps]:
-    """Return a way from a text and its name to a record, of which nothing but measures is wanted."""
-    return model.attention_to_measure if isinstance(model, QuickAttention) else model.attention
+    def attention_of_ids(self, ids: Sequence[int], text_name: str = "ids") -> AttentionMaps:
+        """Attend over tokens that are no text's, between the markers that it puts around one. Raises TooLarge."""
+
+    def with_first_weights(self, seed: int) -> AttentionModel:
+        """Return the same architecture and tokenizer, its weights as training begins with them.
+
+        One without attention parameters has none to draw.
+        """
 
 
 @runtime_checkable
@@ -233,38 +243,3 @@ class Traceable(AttentionModel, Protocol):
 
         Raises ExecutionError where the two do not come to the same.
         """
-
-
-@runtime_checkable
-class Reinitialisable(AttentionModel, Protocol):
-    """A model that can be made anew with first weights: what its attention is before it has learned anything.
-
-    One without attention parameters has none to draw.
-    """
-
-    def with_first_weights(self, seed: int) -> AttentionModel:
-        """Return the same architecture and tokenizer, its weights as training begins with them."""
-
-
-@runtime_checkable
-class ReadsIds(AttentionModel, Protocol):
-    """A model that reads tokens by their ids, whatever text would be cut into them."""
-
-    @property
-    def ordinary_ids(self) -> tuple[int, ...]:
-        """Those of its vocabulary that are no special tokens, in order."""
-
-    @property
-    def max_ids(self) -> int | None:
-        """How many it reads at a time beside its markers; None for no limit."""
-
-    def attention_of_ids(self, ids: Sequence[int], text_name: str = "ids") -> AttentionMaps:
-        """Attend over these, between the markers that the model puts around a text. Raises TooLarge."""
-
-
-@runtime_checkable
-class Factorable(AttentionModel, Protocol):
-    """A model that can give what its weights are worked out from in the place of the weights."""
-
-    def attend_factored(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
-        """Attend over one text. Raises as `attention` does, InvalidOption for a model whose q and k are unknown."""

@@ -14,7 +14,7 @@ from attnviz.models import arithmetic
 from attnviz.models.built_in import RECALL, SHIPPED
 from attnviz.models.device import available
 from attnviz.models.encoder_model import EncoderModel
-from attnviz.models.protocols import Classifies
+from attnviz.models.protocols import MEASURED, Classifies
 from attnviz.records import AttentionMaps
 from attnviz.records import attention_trace as worked_module
 from attnviz.records.attention_trace import VerifiedTrace
@@ -107,20 +107,20 @@ def test_ids_of_a_text_are_attended_to_as_the_text_is(model: str) -> None:
     """Of random weights, and of those that came with attnviz."""
     spec = ModelOptions(model=model, max_tokens=99, d_model=64 if model == "multi:4" else None)
     reader = load_encoder(spec, [TEXT])
-    ids = [number for number in reader.encode(TEXT).ids if number in reader.ordinary_ids]
+    ids = [number for number in reader.encode(TEXT).ids if number in reader.list_ids()]
     maps = reader.attention_of_ids(ids, "by number")
     assert np.array_equal(maps.weights, reader.attention(TEXT).weights)
     assert (maps.queries.pieces, maps.queries.special) == (tuple(TEXT.split()), (False,) * 11)
     assert (maps.provenance.text_name, maps.queries.offsets[:2]) == ("by number", ((0, 3), (4, 8)))
-    assert (reader.max_ids, len(reader.ordinary_ids)) == (99, len(reader.tokenizer) - 3)  # padding, unknown, [CLS]
-    assert replace(reader, spec=replace(spec, max_tokens=None)).max_ids is None
+    assert (reader.find_max_ids(), len(reader.list_ids())) == (99, len(reader.tokenizer) - 3)  # padding, unknown, [CLS]
+    assert replace(reader, spec=replace(spec, max_tokens=None)).find_max_ids() is None
     with pytest.raises(TooLarge, match="--max-memory"):
         replace(reader, spec=replace(spec, max_memory=0.01)).attention_of_ids(ids * 99)
 
 
 def test_what_is_made_to_be_measured_is_the_record_without_its_norms() -> None:
     model = load_encoder(ModelOptions(model="multi"), [TEXT])
-    record, found = model.attention(TEXT, "name"), model.attention_to_measure(TEXT, "name")
+    record, found = model.attention(TEXT, "name"), model.attention(TEXT, "name", MEASURED)
     np.testing.assert_array_equal(found.weights, record.weights)
     assert (found.queries, found.provenance) == (record.queries, record.provenance)
     assert (found.value_norms is None, record.value_norms is None) == (True, False)

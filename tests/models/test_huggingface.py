@@ -238,9 +238,9 @@ def test_ids_of_a_text_are_attended_to_as_the_text_is_between_the_same_markers(t
     assert np.array_equal(maps.weights, text.weights)
     assert maps.queries.special == text.queries.special
     assert " ".join(maps.queries.pieces) == "[CLS] the acting saved the film [UNK] but not the cat [SEP]"
-    assert reader.ordinary_ids == tuple(range(4, 22))  # the markers come before
-    assert reader.max_ids == 12 - 2
-    assert opened(tmp_path / "bert").max_ids == 40 - 2
+    assert reader.list_ids() == tuple(range(4, 22))  # the markers come before
+    assert reader.find_max_ids() == 12 - 2
+    assert opened(tmp_path / "bert").find_max_ids() == 40 - 2
     with pytest.raises(TooLarge, match="reads at most 40"):
         reader.attention_of_ids([4] * 39)
 

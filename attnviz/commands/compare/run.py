@@ -16,7 +16,7 @@ from attnviz.errors import InvalidText
 from attnviz.inputs import Inputs, leave_out_copies
 from attnviz.measures import ALL, choose_measures
 from attnviz.models.loading import ModelReference
-from attnviz.models.protocols import AttentionModel, Classifies, quickest_attention
+from attnviz.models.protocols import EVERY, MEASURED, AttentionModel, Classifies
 from attnviz.models.sizes import Work, check_memory
 from attnviz.records import AttentionMaps
 from attnviz.records.training_metrics import Prediction
@@ -55,10 +55,10 @@ def compare(spec: CompareSpec, inputs: Inputs) -> Events:
             yield Progress(0, len(documents), "texts", notices=(said,))
         names = [model.name for model in models]
         right = [_judge(model, found, len(documents)) for model, found in zip(models, answered, strict=True)]
-        attentions = [model.attention if len(documents) == 1 else quickest_attention(model) for model in models]
+        choice = EVERY if len(documents) == 1 else MEASURED
         measured = MeasuredTexts(names, spec.measure or (ALL,))
         for count, document in enumerate(documents, 1):
-            attended = [attention(document.text, document.name) for attention in attentions]
+            attended = [model.attention(document.text, document.name, choice) for model in models]
             measured.add(attended, [of_model[count - 1] for of_model in right])
             yield Progress(count, len(documents), "texts", document.name)
         from attnviz.table.numbers import stack

@@ -13,7 +13,7 @@ from attnviz.errors import InvalidOption, InvalidText
 from attnviz.measures import PATTERNS, SOME_TEXTS_MEASURES
 from attnviz.measures.rows import MAX_OFFSET, sum_by_distance
 from attnviz.measures.shares import SCORES, score_repeats
-from attnviz.models.protocols import AttentionModel, ReadsIds, Reinitialisable, quickest_attention
+from attnviz.models.protocols import MEASURED, AttentionModel
 from attnviz.records.head_names import name_offset
 from attnviz.running.metrics import find_known_heads
 from attnviz.text import Document
@@ -25,14 +25,9 @@ N_REPEATED, N_DRAWS = 50, 10  # tokens that come twice, and how often others are
 
 def check_facts(model: AttentionModel, asked: Sequence[str]) -> None:
     """Raises InvalidOption for what cannot be measured of this model: it is said before the first text is."""
-    drawn_anew = isinstance(model, Reinitialisable) and model.n_attention_parameters != 0
-    if "random" in asked and not drawn_anew:
+    if "random" in asked and model.n_attention_parameters == 0:
         raise InvalidOption(f"{model.name} has no weights to draw anew", hint="Use --null none.")
-    if "repeat" not in asked:
-        return
-    if not isinstance(model, ReadsIds):
-        raise InvalidOption(f"{model.name} reads no tokens by their ids", hint="Leave out --probe repeat.")
-    if _n_repeated(model) < 2:
+    if "repeat" in asked and _n_repeated(model) < 2:
         raise InvalidOption("--probe repeat reads two tokens twice", hint="Give more --max-tokens.")
 
 
@@ -49,7 +44,6 @@ def model_facts(
     named = tuple(known[layer * info.n_heads + head] for layer, head in info.heads) if known else ()
     facts = ModelFacts(len(texts[:N_TEXTS]), plain=_shares(model, texts, names), named=named)
     if "random" in asked:
-        assert isinstance(model, Reinitialisable)
         found, probed = [], list[dict[str, tuple[float, ...]]]()
         for seed in range(N_RANDOM):
             random_model = model.with_first_weights(seed)
@@ -78,11 +72,11 @@ def _shares(model: AttentionModel, texts: Iterable[str], names: Sequence[str]) -
     A mean is over the texts that have such keys, and there is none of what no text has.
     """
     rare = [name for name in names if name in SOME_TEXTS_MEASURES]
-    attention, found = quickest_attention(model), defaultdict[str, list[np.ndarray]](list)
+    found = defaultdict[str, list[np.ndarray]](list)
     for number, text in enumerate(texts):
         known = names if number < N_TEXTS else rare
         try:
-            maps = attention(text, "text")
+            maps = model.attention(text, "text", MEASURED)
         except InvalidText:  # it is named elsewhere
             continue
         for name, shares in measure_heads(maps, known).items():
@@ -96,15 +90,15 @@ def _shares(model: AttentionModel, texts: Iterable[str], names: Sequence[str]) -
 
 def _probes(model: AttentionModel, n_draws: int) -> dict[str, tuple[float, ...]]:
     """The scores of `score_repeats`, a mean over several draws of tokens, each as likely as any other."""
-    assert isinstance(model, ReadsIds)
     draws = random.Random(0)  # noqa: S311 - no secret
-    drawn = [draws.choices(model.ordinary_ids, k=_n_repeated(model)) for _ in range(n_draws)]
+    drawn = [draws.choices(model.list_ids(), k=_n_repeated(model)) for _ in range(n_draws)]
     found = [score_repeats(model.attention_of_ids([*ids, *ids], "repeated tokens")) for ids in drawn]
     return {
         name: tuple(np.mean([scores[name] for scores in found], axis=0).ravel().tolist()) for name in sorted(SCORES)
     }
 
 
-def _n_repeated(model: ReadsIds) -> int:
+def _n_repeated(model: AttentionModel) -> int:
     """How many tokens come twice: both times have to have room."""
-    return N_REPEATED if model.max_ids is None else min(N_REPEATED, model.max_ids // 2)
+    most = model.find_max_ids()
+    return N_REPEATED if most is None else min(N_REPEATED, most // 2)

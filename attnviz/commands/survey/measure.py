@@ -13,7 +13,7 @@ from attnviz.commands.survey.words import NOTHING, UNKNOWN, list_attended, measu
 from attnviz.errors import InvalidText
 from attnviz.measures import MEASURES, PATTERNS
 from attnviz.measures.concentration import make_uniform
-from attnviz.models.protocols import Ablatable, AttentionModel, quickest_attention
+from attnviz.models.protocols import MEASURED, Ablatable, AttentionModel
 from attnviz.table.numbers import Numbers, add_up
 from attnviz.table.parquet import INTEGER, NUMBER, TEXT
 from attnviz.text import Document
@@ -55,7 +55,6 @@ def measure_block(
 
     first, rows = block * BLOCK, list[dict[str, object]]()
     attended, moments = [NOTHING], MomentCollector(info.heads, info.has_words)
-    attention = quickest_attention(model)
     names = list(dict.fromkeys([*PATTERNS, *(each.name for each in info.measures if each.name in KNOWN)]))
     for text, document in enumerate(documents, first):
         words = " ".join(document.text[: 4 * EXCERPT].split()) if info.has_words else ""  # else a text is only named
@@ -63,7 +62,7 @@ def measure_block(
         rows.append({"text": text, "name": document.name, "label": document.label, "words": shown})
         rows[-1]["hash"] = text_hash(0, document.text) >> 12  # exact in a float64
         try:
-            maps = attention(document.text, document.name)
+            maps = model.attention(document.text, document.name, MEASURED)
         except InvalidText:
             continue
         following = (*documents[text - first + 1 :], *documents[: text - first])

@@ -10,6 +10,7 @@ import torch
 from attnviz.measures.concentration import make_uniform
 from attnviz.measures.patterns import measure_patterns
 from attnviz.models.encoder_model import EncoderModel
+from attnviz.models.protocols import MEASURED
 from attnviz.records import AttentionMaps
 from attnviz.records.training_metrics import HeadMetrics, HeadScore
 from attnviz.shapes import PerHead
@@ -23,13 +24,13 @@ def describe_heads(model: EncoderModel, texts: Sequence[str]) -> HeadMetrics | N
 
     None where no text has any pattern.
     """
-    shares = _average_shares(map(model.attention_to_measure, texts))
-    equal = _average_shares(make_uniform(model.attention_to_measure(text)) for text in texts)
+    shares = _average_shares(model.attention(text, choice=MEASURED) for text in texts)
+    equal = _average_shares(make_uniform(model.attention(text, choice=MEASURED)) for text in texts)
     chance: dict[str, float] = {}
     on_cpu = replace(model, device=torch.device("cpu"))  # no device is waited for, text by text
     for seed in range(N_RANDOM):  # on the same texts, since shares go with their lengths
-        attend = on_cpu.with_first_weights(seed).attention_to_measure
-        for name, of_heads in _average_shares(map(attend, texts)).items():
+        attend = on_cpu.with_first_weights(seed).attention
+        for name, of_heads in _average_shares(attend(text, choice=MEASURED) for text in texts).items():
             chance[name] = max(chance.get(name, 0.0), float(of_heads.max()))
     scores = tuple(
         HeadScore(name, tuple(map(tuple, of_heads.tolist())), float(equal[name].mean()))

@@ -129,15 +129,13 @@ class HuggingFaceModel:
         """
         return self._record(self.encode(text, choice), text, text_name, choice)
 
-    @property
-    def ordinary_ids(self) -> tuple[int, ...]:
-        """Those of its vocabulary that are no special tokens and that it has a vector for, in order."""
+    def list_ids(self) -> tuple[int, ...]:
+        """List those of its vocabulary that are no special tokens and that it has a vector for, in order."""
         n_vectors = self.loaded.model.get_input_embeddings().num_embeddings
         return tuple(each for each in self.loaded.tokenizer.ordinary_ids if each < n_vectors)
 
-    @property
-    def max_ids(self) -> int | None:
-        """How many it reads at a time beside its markers; None for no limit."""
+    def find_max_ids(self) -> int | None:
+        """Return how many ids it reads at a time beside its markers; None for no limit."""
         limits = [limit for limit in (self.spec.max_tokens, self.loaded.most_tokens) if limit is not None]
         return min(limits) - len(self.loaded.tokenizer.encode_ids(()).ids) if limits else None
 
@@ -198,7 +196,7 @@ class HuggingFaceModel:
 
     def list_projections(self) -> list[OutputWeights]:
         """List the linear layers that read the heads of each attention, as far as there are some."""
-        few = Read(self.loaded.tokenizer.encode_ids(self.ordinary_ids[:FEW]), None, self._kind())
+        few = Read(self.loaded.tokenizer.encode_ids(self.list_ids()[:FEW]), None, self._kind())
         return find_projections(self.loaded.model, partial(self._run, few))
 
     def with_first_weights(self, seed: int) -> HuggingFaceModel:

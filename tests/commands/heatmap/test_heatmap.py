@@ -17,7 +17,7 @@ from attnviz.errors import InvalidOption, InvalidSelection, InvalidText, TooLarg
 from attnviz.measures import measure_maps
 from attnviz.measures.rollout import rollout
 from attnviz.models.loading import find_model
-from attnviz.models.protocols import Factorable, LayersAndHeads
+from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.sizes import Work
 from attnviz.options import build, replace_values
 from attnviz.records import AttentionMaps
@@ -267,7 +267,6 @@ def test_records_are_compared_head_by_head_of_one_number() -> None:
 def test_one_head_of_a_third_party_model_costs_one_head(factored: bool) -> None:
     (model,) = (find_model(ModelOptions(model=str(pretrained.minilm()), max_tokens=512)).open(()),)
     text = " ".join([LONGER] * 3)
-    assert isinstance(model, Factorable)
     found = (model.attend_factored if factored else model.attention)(text, "text", LayersAndHeads((3,), (7,)))
     n_tokens, d_head = 512, 32
     assert found.n_bytes == 4 * (n_tokens * (2 * d_head + 1) if factored else n_tokens**2)

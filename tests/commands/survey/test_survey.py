@@ -27,7 +27,7 @@ from attnviz.errors import InputError, InvalidModel, InvalidOption, InvalidRecor
 from attnviz.measures import measure_maps
 from attnviz.measures.patterns import find_own_brackets
 from attnviz.models.loading import find_model
-from attnviz.models.protocols import QuickAttention
+from attnviz.models.protocols import EVERY, MEASURED, LayersAndHeads
 from attnviz.options import build
 from attnviz.records import AttentionMaps
 from attnviz.renderers.terminal.show import Screen, render
@@ -93,11 +93,10 @@ def test_shards_in_any_order_and_a_run_that_was_left_give_the_bytes_of_one_run(t
 def test_numbers_are_those_of_a_plain_loop(tmp_path: Path, reviews: tuple[str, ...]) -> None:
     found = run(tmp_path, measure=("all",))
     model = open_model()
-    assert isinstance(model, QuickAttention)
     logs = np.log([len(model.attention(text).keys) for text in reviews])
     for name in ("entropy", "distance", "to_same_word", "vendi_score"):
         per_text = np.array(
-            [measure_maps(model.attention_to_measure(text), [name])[0].values.ravel() for text in reviews]
+            [measure_maps(model.attention(text, choice=MEASURED), [name])[0].values.ravel() for text in reviews]
         )
         numbers = data(found)["measures"][name]["numbers"]
         np.testing.assert_allclose([of["mean"] for of in numbers], per_text.mean(axis=0), atol=1e-9)
@@ -150,10 +149,11 @@ class Made:
     def __init__(self, attend: Attend, share: float, by_chance: float) -> None:
         self.attend, self.share, self.by_chance = attend, share, by_chance
 
-    def attention(self, text: str, name: str = "text") -> AttentionMaps:
+    def attention(self, text: str, name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
         return self.attend(text.split(), self.share)
 
-    encode = map_size = seconds = attention  # which nobody asks for
+    # which nobody asks for
+    encode = map_size = attend_factored = attention_of_ids = list_ids = find_max_ids = attention
 
     def with_first_weights(self, seed: int) -> Made:
         return Made(self.attend, self.by_chance, self.by_chance)
@@ -527,9 +527,9 @@ def test_the_probe_reads_random_tokens_twice_and_scores_as_transformerlens_does(
     batch = np.array([ids for ids, _ in read])
     assert batch.shape == (10, 100)
     assert (batch[:, :50] == batch[:, 50:]).all()
-    assert {*batch.ravel().tolist()} <= set(model.ordinary_ids)
+    assert {*batch.ravel().tolist()} <= set(model.list_ids())
     assert len({*batch.ravel().tolist()}) > 450  # not words of a text, which come again and again
-    assert batch.mean() == pytest.approx(np.mean(model.ordinary_ids), rel=0.1)
+    assert batch.mean() == pytest.approx(np.mean(model.list_ids()), rel=0.1)
     pattern, seq_len = torch.tensor(np.stack([np.concatenate(maps.weights) for _, maps in read])), 50
     for name, offset in (("induction", 1 - seq_len), ("duplicate token", -seq_len), ("previous token", -1)):
         stripe = pattern.diagonal(dim1=-2, dim2=-1, offset=offset)
