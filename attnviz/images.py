@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import warnings
 from io import BytesIO
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +28,6 @@ MAX_SIDE = 256  # pixels that are kept: enough to see what is where, 64 KiB at m
 PER_PATCH = 16  # pixels of a patch, unless that is too many
 MAX_SCANS = 200  # of a JPEG: each of a few bytes costs time for all of its pixels, and encoders write about ten
 SCAN = b"\xff\xda"  # how one begins
-TILE = 1024  # pixels either way that are held with four channels at a time
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP")  # told by what a file holds; of others some would run a program
 READABLE = "PNG, JPEG, GIF, WebP and BMP are."
 
@@ -88,14 +86,9 @@ def _flatten(image: Image.Image, name: str) -> Image.Image:
     upright = ImageOps.exif_transpose(image)
     if upright.mode.startswith("I"):  # 16 bits of grey, of which Pillow would cut off what is above the lower 8
         upright = Image.fromarray((np.asarray(upright) >> 8).astype(np.uint8))
-    flat = Image.new("RGB", upright.size)
-    for left, top in product(range(0, upright.width, TILE), range(0, upright.height, TILE)):
-        right, bottom = min(left + TILE, upright.width), min(top + TILE, upright.height)
-        tile = upright.crop((left, top, right, bottom)).convert("RGBA")
-        paper = Image.new("RGBA", tile.size, "white")
-        paper.alpha_composite(tile)
-        flat.paste(paper.convert("RGB"), (left, top))
-    return flat
+    paper = Image.new("RGBA", upright.size, "white")
+    paper.alpha_composite(upright.convert("RGBA"))
+    return paper.convert("RGB")
 
 
 def grey_pixels(image: Any, n_rows: int, n_columns: int) -> Grey:

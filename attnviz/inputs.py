@@ -65,7 +65,7 @@ def read_inputs(models: Sequence[ModelReference], text: TextOptions, *, every: b
     """
     folder = None if out is None else store.check_output_folder(out)
     memory = max((model.spec.max_memory for model in models), default=4.0)
-    reads_all = any(model.learns_from_texts or model.spec.without_mean for model in models)
+    reads_all = any(model.learns_from_texts for model in models)
     corpus = load_corpus(text, memory, only_index=not reads_all)
     documents = corpus.choose(text.index, every=every)
     notices = (said for model in models for said in model.find_notices([each.text for each in documents]))

@@ -33,7 +33,6 @@ OF_DATA_SETS = ("dataset", "split", "text_column", "label_column", "encoding")
 SHARED_BY_ALL = (
     *("d_model", "layers", "causal", "seed", "device", "vocab", "tokenizer", "max_tokens", "keep", "max_memory"),
 )
-WITHOUT = ("without", "without_mean")  # of every command that shows one model
 # Options of every command that draws.
 LOOKS = ("format", "theme", "width", "font_size", "dpi", "title", "transparent", "svg_text", "out", "open")
 STYLE = (  # options of every command that draws maps
@@ -149,11 +148,9 @@ class ModelOptions:
     keep: KeepKind = KEEP.field("head")
     max_memory: float = MAX_MEMORY.field(4.0)
     chat: bool = option(False, "Read a text as a message to the model, by its own template.", MODEL)
-    show_padding: bool = option(False, "Pad shorter texts to --max-tokens and show the padding.", MODEL)
     without: tuple[str, ...] = option(
         (), "Leave these heads out of the model: 16.0,23.3. What they give is zero.", MODEL, "LAYER.HEAD"
     )
-    without_mean: bool = option(False, "With --without: they give their mean over the texts' tokens, not zero.", MODEL)
 
     @property
     def removal(self) -> str:
@@ -161,7 +158,7 @@ class ModelOptions:
         if not self.without:
             return ""
         heads = ", ".join(each.strip() for each in ",".join(self.without).split(","))
-        return f" with the mean of {heads}" if self.without_mean else f" without {heads}"
+        return f" without {heads}"
 
 
 @dataclass(frozen=True, kw_only=True)

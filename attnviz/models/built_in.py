@@ -47,19 +47,18 @@ class TrainedReference(ModelReference):
         from attnviz.models.checkpoint import load_checkpoint
         from attnviz.models.classifier_model import checkpoint_model
         from attnviz.models.device import pick
+        from attnviz.models.without import remove_heads
 
-        def load() -> tuple[object, Checkpoint]:
+        def load() -> Checkpoint:
             saved = load_checkpoint(self.folder, self.spec.max_memory)
             if self.spec.without:
-                make_model(saved).remove_heads(texts)
-            return texts, saved  # the texts are kept beside the model, so that no others can get their number
+                remove_heads(make_model(saved), self.spec)
+            return saved
 
         def make_model(saved: Checkpoint) -> EncoderModel:
             return checkpoint_model(saved, self.folder, name or self.name, self.spec, pick(self.spec.device))
 
-        of_texts = id(texts) if self.spec.without_mean else 0
-        _, saved = remember(("checkpoint", self.folder, self.spec.without, of_texts), load)
-        return make_model(saved)
+        return make_model(remember(("checkpoint", self.folder, self.spec.without), load))
 
     def inputs(self) -> Mapping[str, str]:
         """Return the sha256 of the weights."""
@@ -96,13 +95,14 @@ class RandomReference(ModelReference):
     def open(self, texts: Iterable[str], name: str = "") -> EncoderModel:
         """Make it once for each source of texts."""
         from attnviz.models.random_models import random_model
+        from attnviz.models.without import remove_heads
 
         # The texts are kept beside the model, so that no others can get this number.
         def make() -> tuple[object, EncoderModel]:
             sizes = self.n_layers, self.n_heads, self.d_model
             model = random_model(self.name, self.spec, sizes, texts, projected=self.projected)
             if self.spec.without:
-                model.remove_heads(texts)
+                remove_heads(model, self.spec)
             return texts, model
 
         _, model = remember((self.spec, id(texts)), make)

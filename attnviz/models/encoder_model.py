@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
@@ -17,13 +17,13 @@ from torch import Tensor, nn
 
 from attnviz.bounded import check_room
 from attnviz.errors import ExecutionError, InvalidOption
-from attnviz.models.attention import AttentionOutput, DotAttention, MultiHeadAttention, Norms, causal, not_padding
+from attnviz.models.attention import AttentionOutput, DotAttention, MultiHeadAttention, Norms, causal
 from attnviz.models.device import enough_memory, seeded, versions
 from attnviz.models.encoder import DotEncoder, Encoder
-from attnviz.models.protocols import EVERY, MEASURED, LayersAndHeads
+from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.models.sizes import Work, check_memory
 from attnviz.models.tokenizer import Encoding, TextTokenizer
-from attnviz.models.without import OutputWeights, remove_heads
+from attnviz.models.without import OutputWeights
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.specs import ModelOptions
 
@@ -87,12 +87,9 @@ class EncoderModel:
 
         Raises InvalidText without tokens, TooLarge before anything large is allocated: weights of the chosen heads.
         """
-        if self.spec.show_padding and self.spec.max_tokens is None:
-            raise InvalidOption("--show-padding pads up to --max-tokens, which is not given", hint="Give both.")
         encoding = self.tokenizer.encode(text, self.spec.max_tokens, self.spec.keep)
-        n_padded = max(len(encoding.ids), (self.spec.max_tokens or 0) if self.spec.show_padding else 0)
-        self._check_room(n_padded, choice)
-        return self.tokenizer.pad(encoding, n_padded) if self.spec.show_padding else encoding
+        self._check_room(len(encoding.ids), choice)
+        return encoding
 
     def _check_room(self, n_tokens: int, choice: LayersAndHeads) -> None:
         work = Work(n_tokens, n_tokens, self.n_heads, self.n_layers, self.d_model, self.n_parameters)
@@ -123,10 +120,6 @@ class EncoderModel:
         encoding = self.tokenizer.encode_ids(ids)
         self._check_room(len(encoding.ids), EVERY)
         return self._record(encoding, " ".join(encoding.tokens.pieces), text_name, EVERY)
-
-    def remove_heads(self, texts: Iterable[str]) -> None:
-        """Leave heads out for good, as its options say. Raises InvalidSelection, InvalidModel: see `remove_heads`."""
-        remove_heads(self, self.spec, texts, partial(self.attention, choice=MEASURED))
 
     def list_projections(self) -> list[OutputWeights]:
         """List the linear layers that read the heads of each layer, as far as there are some."""
@@ -240,12 +233,9 @@ class EncoderModel:
         )
 
     def attendable(self, encoding: Encoding) -> Bool[Tensor, "query key"]:
-        """Tell who may attend to whom: nobody to padding, and with `causal` nobody to what comes later."""
+        """Tell who may attend to whom: with `causal` nobody to what comes later."""
         n_tokens = len(encoding.ids)
-        attendable = not_padding(torch.arange(n_tokens) < n_tokens - encoding.n_padding)
-        if self.spec.causal:
-            attendable = attendable & causal(n_tokens)
-        return attendable.expand(n_tokens, n_tokens)
+        return causal(n_tokens) if self.spec.causal else torch.ones(1, 1, dtype=torch.bool).expand(n_tokens, n_tokens)
 
     def _watch(self, encoding: Encoding, attendable: Bool[Tensor, "query key"], last: int, look: Look) -> None:
         """Run a text through, and show each attention up to that of the `last` layer, behind which nothing is run."""

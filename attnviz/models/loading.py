@@ -117,9 +117,6 @@ def find_model(spec: ModelOptions, extras: PretrainedOptions = NO_EXTRAS) -> Mod
     for plugin in (*(plugin for plugin in MODELS if plugin.name == kind), *FORMATS):
         reference: ModelReference | None = load(plugin)(spec, extras)
         if reference is not None:
-            if spec.without_mean and not spec.without:
-                hint = "Say which with --without 16.0."
-                raise InvalidOption("--without-mean says how heads are left out", hint=hint)
             for each in ",".join(spec.without).split(",") if spec.without else ():
                 if not HEAD.fullmatch(each.strip()):
                     hint = "Write LAYER.HEAD: 16.0,23.3."

@@ -51,14 +51,13 @@ class Encoding:
     """Ids beside the tokens they stand for; `n_tokens` counts all that the text has, also what was cut off, without
     markers.
 
-    The last `n_padding` of the ids are padding. `types` tells a second text from the first, for models that ask;
-    offsets of a second text go on where the first and one character between them end.
+    `types` tells a second text from the first, for models that ask; offsets of a second text go on where the first and
+    one character between them end.
     """
 
     ids: tuple[int, ...]
     tokens: Tokens
     n_tokens: int
-    n_padding: int = 0
     types: tuple[int, ...] = ()
 
     def append_ids(self, ids: Sequence[int], tokens: Tokens) -> Encoding:
@@ -170,23 +169,6 @@ class TextTokenizer:
         for encoded in self._encode_each(texts):
             found.update(encoded.ids)
         return Counter({str(self._tokenizer.id_to_token(i)): n for i, n in found.items()})
-
-    def pad(self, encoding: Encoding, n_tokens: int) -> Encoding:
-        """Return the same text followed by padding up to `n_tokens`, each padding at the end of what was encoded.
-
-        Raises InvalidModel when the vocabulary has no padding.
-        """
-        if (padding_id := self._tokenizer.token_to_id(PADDING)) is None:
-            raise InvalidModel(f"the vocabulary has no {PADDING}", hint="Leave out --show-padding.")
-        missing = max(0, n_tokens - len(encoding.ids))
-        end = encoding.tokens.offsets[-1][1]
-        tokens = Tokens(
-            pieces=encoding.tokens.pieces + (PADDING,) * missing,
-            offsets=encoding.tokens.offsets + ((end, end),) * missing,
-            special=encoding.tokens.special + (True,) * missing,
-            unknown=encoding.tokens.unknown + (False,) * missing,
-        )
-        return Encoding(encoding.ids + (padding_id,) * missing, tokens, encoding.n_tokens, missing)
 
 
 def name_tokens(names: Sequence[str], special: Sequence[bool]) -> Tokens:

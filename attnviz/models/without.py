@@ -1,4 +1,4 @@
-"""A model without some of its heads: what they give is not projected, or in its place their mean over some texts is.
+"""A model without some of its heads: what they give is not projected.
 
 The weights of the output projection are changed, not the pass, so that every kernel, capture and explanation sees one
 and the same model. A projection is known by its input: the very numbers that an attention gave. Knows no kind of model.
@@ -7,7 +7,6 @@ and the same model. A projection is known by its input: the very numbers that an
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
-from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -15,13 +14,11 @@ from jaxtyping import Float, Float64
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection, InvalidText
+from attnviz.errors import InvalidModel, InvalidSelection, InvalidText
 from attnviz.models.attribution.operators import AttendingCall, attending
 from attnviz.models.protocols import AttentionModel
 from attnviz.selection import select_pairs
 from attnviz.specs import ModelOptions
-
-MAX_TEXTS = 32  # whose tokens a mean is over
 
 
 class OutputWeights(NamedTuple):
@@ -68,8 +65,8 @@ class Projecting(AttentionModel, Protocol):
         """List the linear layers that read the heads of each layer, as far as there are some."""
 
 
-def remove_heads(model: Projecting, spec: ModelOptions, texts: Iterable[str], read: Callable[[str], object]) -> None:
-    """Remove the heads that options name, for good. `read` is a pass over one of the texts that their mean is over.
+def remove_heads(model: Projecting, spec: ModelOptions) -> None:
+    """Remove the heads that options name, for good.
 
     Raises InvalidSelection for a head that there is not, InvalidModel where heads have no projection of their own.
     """
@@ -83,18 +80,9 @@ def remove_heads(model: Projecting, spec: ModelOptions, texts: Iterable[str], re
     pairs = select_pairs(spec.without, range(n_layers), range(min(each.n_heads for each in projections)))
     if any(head >= projections[layer].n_heads for layer, head in pairs):
         raise InvalidSelection("the mean over heads is not a head", hint="Name heads by their numbers: --without 0.3.")
-    passes = (partial(read, text) for text in islice(texts, MAX_TEXTS))
-    means = average_heads([each.module for each in projections], passes) if spec.without_mean else None
     with torch.no_grad():
         for layer, head in pairs:
-            projection = projections[layer]
-            part = projection.select(projection.weight, head)
-            if means is not None:
-                constant = part @ projection.select(means[layer].to(part.dtype), head)
-                before = projection.module.bias
-                constant = before + constant if isinstance(before, Tensor) else constant
-                projection.module.bias = nn.Parameter(constant, requires_grad=False)
-            part.zero_()
+            projections[layer].select(projections[layer].weight, head).zero_()
 
 
 def change_heads(projection: nn.Module, change: Callable[[Tensor], Tensor]) -> RemovableHandle:
@@ -107,7 +95,7 @@ def average_heads(
 ) -> list[Float64[Tensor, " heads"]]:
     """Return the mean over all tokens of some passes of what each projection reads: its heads side by side.
 
-    The same passes in the same order give the same bits. Raises InvalidOption where there is none.
+    The same passes in the same order give the same bits. There is at least one with tokens.
     """
     totals: list[Any] = [0.0] * len(projections)
     n_tokens = 0
@@ -125,6 +113,4 @@ def average_heads(
         for run in passes:
             with suppress(InvalidText):  # one without tokens
                 run()
-    if not n_tokens:
-        raise InvalidOption("--without-mean is over texts at hand, and there are none", hint="Leave it out.")
     return [total / n_tokens for total in totals]

@@ -3,7 +3,7 @@
 from dataclasses import MISSING, dataclass
 
 from attnviz.options import OUTPUT, TEXT, group, option
-from attnviz.specs import WITHOUT, FigureOptions, ModelOptions
+from attnviz.specs import FigureOptions, ModelOptions
 
 FIGURE_NAMES = (
     *("pick", "layer", "head", "query", "scale", "merge", "hide_special", "drop_first", "title", "columns", "kind"),
@@ -11,7 +11,7 @@ FIGURE_NAMES = (
 )
 MODEL_NAMES = (
     *("model", "heads", "d_model", "layers", "causal", "seed", "device", "max_tokens", "keep", "max_memory"),
-    *WITHOUT,
+    "without",
 )
 
 

@@ -142,7 +142,6 @@ def test_a_model_that_fails_by_itself(
         (("--d-model", "64"), "--d-model cannot be chosen for a pretrained model"),
         (("--vocab", "v"), "a pretrained model brings its own vocabulary"),
         (("--causal",), "--causal cannot be chosen for a pretrained model"),
-        (("--show-padding", "--max-tokens", "9"), "--show-padding cannot be chosen for a pretrained model"),
     ],
 )
 def test_what_cannot_be_asked_of_a_model_of_others(

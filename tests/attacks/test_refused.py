@@ -19,7 +19,6 @@ OPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "a seed below zero": (("--text", "a", "--seed", "-1"), "--seed: write a whole number that is at least 0, not -1"),
     "no keys": (("--text", "a", "--top-k", "0"), "--top-k: write"),
     "no tokens wanted": (("--text", "a", "--max-tokens", "0"), "--max-tokens: write"),
-    "padding up to nothing": (("--text", "a", "--show-padding"), "Give both."),
     "heads of 5,000 digits": (("--text", "a", "--model", "multi:" + "9" * 5_000), "Write the number of heads"),
     "a long name": (("--text", "a", "--model", "x" * 300), "no model or checkpoint folder 'xxx"),
     "nobody's home": (("--text", "a", "--model", "~nouser/x"), "no model or checkpoint folder '~nouser/x'"),

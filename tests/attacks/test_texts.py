@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, models, pre_tokenizers
 
 from attnviz.renderers.figure.layout import spell_maps
 from tests.attacks.endings import RunHere, check_text, check_whole, document, in_svg, notes, svg, worked
@@ -77,21 +76,6 @@ def test_tokens_where_they_stand_and_their_pictures(case: Text, run_here: RunHer
     for label in case.shown or case.pieces:
         (written,) = spell_maps(labelled([label]))[0].rows  # a mark alone stands in quotes
         assert drawn.count(in_svg(written)) >= 2, "once beside its row, once below its column"
-
-
-def test_a_name_of_padding_is_a_word_like_any_other(run_here: RunHere, tmp_path: Path) -> None:
-    """Of a vocabulary that cuts at bars: in the text, [PAD] can be attended to; what fills up behind it cannot."""
-    tokenizer = Tokenizer(models.WordLevel({"[PAD]": 0, "[UNK]": 1, "cat": 2}, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Split("|", behavior="removed")
-    tokenizer.add_special_tokens(["[PAD]", "[UNK]"])
-    tokenizer.save(str(tmp_path / "tokenizer.json"))
-    asked = ("--text", "cat|[PAD]|cat", "--vocab", "tokenizer.json", "--show-padding", "--max-tokens", "5")
-    (text,) = document(worked(run_here("heatmap", *asked, "--model", "dot", "--json")))["texts"]
-    assert text["queries"]["special"] == [False] * 3 + [True] * 2
-    attendable = np.array(text["attendable"])
-    assert attendable[:, :3].all()
-    assert not attendable[:, 3:].any()
-    assert np.array(text["weights"])[..., 1].min() > 0
 
 
 @pytest.mark.parametrize(

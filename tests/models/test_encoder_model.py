@@ -89,19 +89,6 @@ def test_dot_is_the_formula_over_its_embeddings() -> None:
     np.testing.assert_allclose(attention(ModelOptions(model="dot")).weights[0, 0], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("model", ["multi", "dot"])
-@pytest.mark.parametrize("causal", [False, True])
-def test_shown_padding_changes_no_weight(model: str, causal: bool) -> None:
-    spec = ModelOptions(model=model, max_tokens=14, causal=causal)
-    plain = attention(spec)
-    padded = attention(replace(spec, show_padding=True))
-    assert padded.queries.pieces[11:] == ("[PAD]",) * 3
-    np.testing.assert_allclose(padded.weights[..., :11, :11], plain.weights, atol=1e-6)
-    assert not padded.weights[..., 11:].any()
-    assert not padded.attendable[0, :, 11:].any()
-    assert padded.real_queries.tolist() == [True] * 11 + [False] * 3
-
-
 @pytest.mark.parametrize("model", ["multi:4", "multi:8"])
 def test_ids_of_a_text_are_attended_to_as_the_text_is(model: str) -> None:
     """Of random weights, and of those that came with attnviz."""
@@ -137,7 +124,6 @@ MODELS = {
     "narrow": ModelOptions(model="multi:4", d_model=4),
     "dot": ModelOptions(model="dot"),
     "layers": ModelOptions(model="multi:4", d_model=16, layers=3),
-    "padding": ModelOptions(model="random:2", max_tokens=14, show_padding=True),
     "one wide head in layers": ModelOptions(model="single", d_model=8, layers=2),
 }
 

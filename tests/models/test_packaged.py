@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import attnviz
-from attnviz.errors import ExecutionError, InvalidModel, InvalidOption, TooLarge
+from attnviz.errors import InvalidModel, InvalidOption, TooLarge
 from attnviz.measures.shares import score_repeats
 from attnviz.models.attribution import Attributable
 from attnviz.models.huggingface import packaged
@@ -131,19 +131,6 @@ def test_a_library_that_fails_leaves_nothing(tiny: PackagedModel, monkeypatch: p
 
     monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", fail)
     with pytest.raises(InvalidModel, match=r"tiny\.gguf cannot be converted: no such quantization\. Another"):
-        find_model(TINY).open(())
-    assert not find_folder(tiny).parent.exists()
-
-
-def test_other_numbers_than_were_read_are_refused(tiny: PackagedModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    save = transformers.PreTrainedModel.save_pretrained
-
-    def save_others(model: Any, folder: Path) -> None:
-        model.model.layers[1].mlp.up_proj.weight = torch.nn.Parameter(model.model.layers[1].mlp.up_proj.weight + 1)
-        save(model, folder)
-
-    monkeypatch.setattr(transformers.PreTrainedModel, "save_pretrained", save_others)
-    with pytest.raises(ExecutionError, match=r"layers\.1\.mlp\.up_proj\.weight was written to .* with other numbers"):
         find_model(TINY).open(())
     assert not find_folder(tiny).parent.exists()
 

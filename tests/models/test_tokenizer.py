@@ -211,16 +211,6 @@ def test_what_is_cut_to_be_classified_is_what_is_shown(
     assert encoding.n_tokens == 7
 
 
-def test_padding_stands_behind_the_tail() -> None:
-    padded = CLASSIFYING.pad(CLASSIFYING.encode("a b c d e", 3, "head-tail"), 5)
-    assert padded.tokens.pieces == (CLASSIFY, "a", "e", PADDING, PADDING)
-    assert padded.tokens.offsets[3:] == ((9, 9), (9, 9))
-    assert padded.tokens.special[3:] == (True, True)
-    assert padded.ids[3:] == (CLASSIFYING.entries["[PAD]"],) * 2
-    assert padded.n_padding == 2
-    assert padded.n_tokens == 5
-
-
 def test_a_vocabulary_that_cannot_classify_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(LETTERS.to_json(), encoding="utf-8")
     assert load(tmp_path, classify=True).encode("a").ids == (2, 3)

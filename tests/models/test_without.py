@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 import attnviz
-from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection
+from attnviz.errors import InvalidModel, InvalidSelection
 from attnviz.models.ablation import answers_without_heads
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderBlock, EncoderConfig
@@ -59,27 +59,15 @@ def encode(text: str) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize("kind", PROJECTED)
-@pytest.mark.parametrize("mean", [False, True])
-def test_a_third_party_model_is_as_if_hooked_by_hand(kind: str, mean: bool, tmp_path: Path) -> None:
+def test_a_third_party_model_is_as_if_hooked_by_hand(kind: str, tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason=NEEDS)
     auto = CAUSAL if kind not in ("bert", "distilbert") else "AutoModelForSequenceClassification"
     folder = saved(tmp_path, kind, auto=auto)
-    without = {"without": ("0.1,1.3",), "without_mean": mean}
-    maps = opened(folder, TEXT, OTHER, **without).attention(TEXT)
+    maps = opened(folder, without=("0.1,1.3",)).attention(TEXT)
 
     model = built(kind, "eager", auto)
     modules = {(layer, head): PROJECTED[kind](model, layer) for layer, head in ((0, 1), (1, 3))}
     values: dict[tuple[int, int], Tensor | float] = dict.fromkeys(modules, 0.0)
-    if mean:
-        seen: dict[tuple[int, int], list[Tensor]] = {key: [] for key in modules}
-        with ExitStack() as stack, torch.no_grad():
-            for key, module in modules.items():
-                keep = lambda _, given, key=key: seen[key].append(given[0].flatten(0, -2))  # noqa: E731
-                stack.enter_context(module.register_forward_pre_hook(keep))
-            for text in (TEXT, OTHER):
-                model(**encode(text))
-        for (layer, head), states in seen.items():
-            values[layer, head] = torch.cat(states).mean(dim=0)[head * D_VALUE : (head + 1) * D_VALUE]
     with torch.no_grad(), hooked(modules, values):
         own = model(**encode(TEXT), output_attentions=True)
     expected = torch.stack([each[0] for each in own.attentions]).numpy()
@@ -87,23 +75,15 @@ def test_a_third_party_model_is_as_if_hooked_by_hand(kind: str, mean: bool, tmp_
     whole = opened(folder).attention(TEXT)
     assert np.abs(maps.weights[1] - whole.weights[1]).max() > 1e-3
     assert np.abs(maps.weights[0] - whole.weights[0]).max() == 0  # nothing was left out before them
-    said = "with the mean of 0.1, 1.3" if mean else "without 0.1, 1.3"
-    assert maps.provenance.model == f"{whole.provenance.model} {said}"
+    assert maps.provenance.model == f"{whole.provenance.model} without 0.1, 1.3"
 
 
-@pytest.mark.parametrize("mean", [False, True])
-def test_a_built_in_model_is_as_if_hooked_by_hand(mean: bool) -> None:
+def test_a_built_in_model_is_as_if_hooked_by_hand() -> None:
     name, options = "random:4", {"d_model": 16, "layers": 2, "seed": 3}
-    maps = opened(name, TEXT, OTHER, without=("0.1", "1.2"), without_mean=mean, **options).attention(TEXT)
+    maps = opened(name, TEXT, OTHER, without=("0.1", "1.2"), **options).attention(TEXT)
     whole: Any = opened(name, TEXT, OTHER, **options)
     modules = {(0, 1): whole.attentions[0].output, (1, 2): whole.attentions[1].output}
     values: dict[tuple[int, int], Tensor | float] = dict.fromkeys(modules, 0.0)
-    if mean:
-        seen: list[Tensor] = []
-        with modules[0, 1].register_forward_pre_hook(lambda _, given: seen.append(given[0].flatten(0, -2))):
-            for text in (TEXT, OTHER):
-                whole.attention(text)
-        values[0, 1] = torch.cat(seen).mean(dim=0)[D_VALUE : 2 * D_VALUE]
     before = whole.attention(TEXT)
     with hooked(modules, values):
         expected = whole.attention(TEXT)
@@ -135,19 +115,12 @@ def test_the_whole_model_stays_whole() -> None:
         ({"without": ("0.mean",)}, InvalidSelection, "'0.mean' does not name a head"),
         ({"without": ("3.0",)}, InvalidSelection, "no layer 3"),
         ({"without": ("0.9",)}, InvalidSelection, "no head 9"),
-        ({"without_mean": True}, InvalidOption, "--without-mean says how heads are left out"),
         ({"model": "dot", "without": ("0.0",)}, InvalidModel, "no head can be left out of dot: not every layer"),
     ],
 )
 def test_what_cannot_be_left_out(options: dict[str, Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         opened(options.pop("model", "multi"), **options)
-
-
-def test_a_mean_of_no_texts_is_refused() -> None:
-    reference = find_model(ModelOptions(model="multi", without=("0.1",), without_mean=True))
-    with pytest.raises(InvalidOption, match="over texts at hand"):
-        reference.open(())
 
 
 def test_layers_that_share_their_weights_are_refused(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from attnviz.specs import (
     KEEP,
     LOOKS,
     MAX_TOKENS_FROM_2,
-    WITHOUT,
     FigureOptions,
     KeepKind,
     ModelOptions,
@@ -16,7 +15,7 @@ from attnviz.specs import (
     TextOptions,
 )
 
-MODEL_OPTIONS = ("model", "heads", "seed", "device", "max_memory", *WITHOUT)
+MODEL_OPTIONS = ("model", "heads", "seed", "device", "max_memory", "without")
 
 
 @dataclass(frozen=True, kw_only=True)

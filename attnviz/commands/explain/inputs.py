@@ -12,7 +12,7 @@ from attnviz.options import find_changed
 
 PICTURES = ("explanation", "steps-*")  # what figures are called
 OF_ANSWERS = ("answer", "against")
-BY_HAND_ONLY = ("causal", "show_padding")
+BY_HAND_ONLY = ("causal",)
 HEAD = re.compile(r"[0-9]+\.[0-9]+")
 
 

@@ -48,7 +48,7 @@ def _work_by_hand(spec: ExplainSpec, inputs: Inputs) -> Result:
     encoding = model.encode(document.text)
     pieces, notices = encoding.tokens.pieces, tuple[str, ...]()
     # The first token unless one is given; of a causal model the last, since the first sees only itself.
-    query = len(encoding.ids) - encoding.n_padding - 1 if spec.model.causal else 0
+    query = len(encoding.ids) - 1 if spec.model.causal else 0
     if spec.query is None:
         notices = (f"explaining token {query} {pieces[query]!r}; --query chooses others",)
     else:

@@ -99,7 +99,6 @@ def _find_needs(model: AttentionModel, spec: HeatmapSpec) -> Needs:
     options = {
         "--rollout": figure.rollout,
         "--merge": figure.merge,
-        "--show-padding": spec.model.show_padding,
         "--generate": spec.pretrained.generate,
     }
 

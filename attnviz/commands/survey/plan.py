@@ -32,7 +32,6 @@ from attnviz.text.dataset import TextStream
 from attnviz.views.captions import describe_status
 
 N_SEARCHED = 1_000  # texts of a random sample, which are searched for some with pairs
-MAX_MEAN_TEXTS = 32  # texts at the beginning over which --without-mean is a mean
 N_VOCABULARY = 1_000  # texts at the beginning that make the vocabulary of a model that brings none
 
 
@@ -73,8 +72,7 @@ def plan_survey(spec: SurveySpec, inputs: Inputs) -> SurveyPlan:
     if not n_texts:
         raise InvalidSource(f"{stream.name} selects no texts", hint="--split says which.")
     learns = reference.learns_from_texts and spec.model.vocab is None
-    few_opened = MAX_MEAN_TEXTS if spec.model.without_mean else 1
-    texts = islice(stream.documents(), N_VOCABULARY if learns else few_opened)
+    texts = islice(stream.documents(), N_VOCABULARY if learns else 1)
     vocabulary = tuple(document.text for document in texts)
     model = open_model(reference, vocabulary)
     if spec.ablations and not isinstance(model, Ablatable):

@@ -14,7 +14,6 @@ from attnviz.specs import (
     OF_DATA_SETS,
     SHARED_BY_ALL,
     TABLE,
-    WITHOUT,
     AnswerKind,
     FigureOptions,
     ModelOptions,
@@ -39,7 +38,7 @@ class SurveySpec:
     text: TextOptions = group(TextOptions(), "inline_text", "text", "text_file", *OF_DATA_SETS)
     # 512 tokens, as the models that come with attnviz read: the bounds of what is counted follow from it
     model: ModelOptions = group(
-        ModelOptions(max_tokens=512, keep="head-tail"), "model", "heads", *SHARED_BY_ALL, *WITHOUT
+        ModelOptions(max_tokens=512, keep="head-tail"), "model", "heads", *SHARED_BY_ALL, "without"
     )
     figure: FigureOptions = group(FigureOptions(out="survey"), *LOOKS)
     measure: tuple[str, ...] = MEASURE.field(())

@@ -45,7 +45,7 @@ def predict(spec: PredictSpec, inputs: Inputs) -> Events:
         corpus=inputs.corpus.name if len(chosen) != 1 else chosen[0].name,
     )
     if spec.model.without:
-        whole = find_model(replace(spec.model, without=(), without_mean=False)).open(inputs.corpus.texts)
+        whole = find_model(replace(spec.model, without=())).open(inputs.corpus.texts)
         assert isinstance(whole, Classifies)
         said = _compare_answers(model.answers, predictions, list(whole.limit_tokens(*limit).classify(chosen)))
         report = replace(report, blocks=(Note(said, leads=True), *report.blocks))

@@ -15,7 +15,6 @@ from attnviz.specs import (
     SEED,
     TABLE,
     WIDTH,
-    WITHOUT,
     AnswerKind,
     KeepKind,
     ModelOptions,
@@ -97,7 +96,7 @@ class PredictSpec:
     """
 
     text: TextOptions = TextOptions()
-    model: ModelOptions = group(ModelOptions(), "model", "heads", "device", "max_memory", *WITHOUT)
+    model: ModelOptions = group(ModelOptions(), "model", "heads", "device", "max_memory", "without")
     max_tokens: int | None = MAX_TOKENS_FROM_2.field(None)  # None: as many as the model was made for
     keep: KeepKind | None = KEEP.field(None)  # likewise
     table: AnswerKind = TABLE.field("answer")

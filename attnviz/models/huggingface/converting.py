@@ -11,11 +11,9 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from safetensors.torch import load_file
 
 from attnviz import store
-from attnviz.errors import ExecutionError, InvalidModel
-from attnviz.models.huggingface.files import WEIGHTS
+from attnviz.errors import InvalidModel
 from attnviz.models.huggingface.weights import quietly
 
 QKVO = {f"attention.attention.{name}": name[0] for name in ("query", "key", "value")}  # as older releases had them
@@ -25,8 +23,7 @@ QKVO["attention.output.dense"] = "o"
 def convert_gguf(source: Path, folder: Path) -> Iterator[None]:
     """Write model, configuration and tokenizer into an empty folder; yield when they are read, and when written.
 
-    What was written is read again and compared. Raises InvalidModel for a file that cannot be read, ExecutionError
-    where something else was written, OutputError when the disk refuses.
+    Raises InvalidModel for a file that cannot be read, OutputError when the disk refuses.
     """
     with quietly(bars=False):
         model, tokenizer = _read(source)
@@ -40,11 +37,6 @@ def convert_gguf(source: Path, folder: Path) -> Iterator[None]:
         fresh.tie_weights()
         store.fill(folder, fresh.save_pretrained)
         store.fill(folder, tokenizer.save_pretrained)
-    weights, written = model.state_dict(), load_file(folder / WEIGHTS)
-    kept = {tensor.data_ptr() for name, tensor in weights.items() if name in written}  # others are tied to these
-    for name, tensor in weights.items():
-        if tensor.data_ptr() not in kept or (name in written and not torch.equal(written[name], tensor)):
-            raise ExecutionError(f"{name} was written to {folder / WEIGHTS} with other numbers", hint="Try again.")
     yield
 
 

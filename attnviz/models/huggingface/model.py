@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
@@ -28,7 +28,7 @@ from attnviz.models.recording.joining import join_heads
 from attnviz.models.recording.labels import AxisLabels
 from attnviz.models.sizes import BASE_PRETRAINED, FLOAT32, ONE_CHARACTER, Work, check_memory
 from attnviz.models.tokenizer import Encoding
-from attnviz.models.without import OutputWeights, find_projections, remove_heads
+from attnviz.models.without import OutputWeights, find_projections
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.specs import AttentionKind, ModelOptions, PretrainedOptions
 
@@ -189,10 +189,6 @@ class HuggingFaceModel:
         sides = AxisLabels(queries, keys, np.ones(len(queries), dtype=bool), np.ones(len(keys), dtype=bool))
         (maps,) = assemble(group, [sides], [self._describe(read, group, text, text_name)], value_norms)
         return maps
-
-    def remove_heads(self, texts: Iterable[str]) -> None:
-        """Leave heads out for good, as its options say. Raises InvalidSelection, InvalidModel: see `remove_heads`."""
-        remove_heads(self, self.spec, texts, lambda text: self._run(self._read(text)))
 
     def list_projections(self) -> list[OutputWeights]:
         """List the linear layers that read the heads of each attention, as far as there are some."""

@@ -90,6 +90,7 @@ class HuggingFaceReference(ModelReference):
         from attnviz.models.huggingface.generating import HuggingFaceWriter
         from attnviz.models.huggingface.images import ImageModel
         from attnviz.models.huggingface.model import HuggingFaceModel
+        from attnviz.models.without import remove_heads
 
         device, writes = pick(self.spec.device), self.extras.generate is not None
         reads_images = any(isinstance(each, Photo) for each in texts)
@@ -108,14 +109,13 @@ class HuggingFaceReference(ModelReference):
         }
         kind = HuggingFaceWriter if head == "tokens" and writes else kinds[head]
 
-        def load() -> tuple[object, LoadedWeights]:
+        def load() -> LoadedWeights:
             loaded = weights.load_weights(files, self.name, device, room, head)
             if self.spec.without:
-                kind(name or self.name, loaded, device, self.spec, self.extras).remove_heads(texts)
-            return texts, loaded  # the texts are kept beside the model, so that no others can get their number
+                remove_heads(kind(name or self.name, loaded, device, self.spec, self.extras), self.spec)
+            return loaded
 
-        of_texts = id(texts) if self.spec.without_mean else 0
-        _, loaded = remember(("huggingface", files.folder, str(device), room, head, self.spec.without, of_texts), load)
+        loaded = remember(("huggingface", files.folder, str(device), room, head, self.spec.without), load)
         return kind(name or self.name, loaded, device, self.spec, self.extras)
 
     def inputs(self) -> Mapping[str, str]:
@@ -187,6 +187,5 @@ def _choose_head(classes: Sequence[str], needs: type[object]) -> HeadKind:
 def refuse_options(spec: ModelOptions) -> None:
     """Raise InvalidOption for what can be chosen of models of ours only."""
     refuse_sizes("a pretrained model", spec)
-    for option, chosen in (("causal", spec.causal), ("show-padding", spec.show_padding)):
-        if chosen:
-            raise InvalidOption(f"--{option} cannot be chosen for a pretrained model", hint="Leave it out.")
+    if spec.causal:
+        raise InvalidOption("--causal cannot be chosen for a pretrained model", hint="Leave it out.")

@@ -96,9 +96,7 @@ def test_a_text_of_one_token(model: str, causal: tuple[str, ...], run_here: RunH
     assert "0 good" in worked(run_here(*asked)).stdout
 
 
-@pytest.mark.parametrize(
-    "asked", [("--max-tokens", "5", "--show-padding"), ("--max-tokens", "1"), ("--keep", "head-tail")]
-)
+@pytest.mark.parametrize("asked", [("--max-tokens", "1"), ("--keep", "head-tail")])
 def test_nothing_is_not_a_number(asked: tuple[str, ...], run_here: RunHere) -> None:
     for writing in ((), ("--print", "markdown"), ("--print", "latex"), ("--json",)):
         text = worked(run_here("explain", "--text", "a fine film", "--query", "-1", "--model", "dot", *asked, *writing))

@@ -133,15 +133,6 @@ def test_a_record_between_two_texts_is_drawn(tmp_path: Path, maps: Callable[[], 
     assert "distance" not in measures
 
 
-def test_padding_is_shown_only_when_asked_for(spec: HeatmapSpec) -> None:
-    plain = only(replace_values(spec, max_tokens=8))
-    shown = only(replace_values(spec, max_tokens=8, show_padding=True))
-    weights = [np.asarray(report(drawn).data["weights"]) for drawn in (plain, shown)]
-    assert [w.shape[-1] for w in weights] == [5, 8]
-    np.testing.assert_allclose(weights[1][..., :5, :5], weights[0], atol=1e-6)
-    assert any("3 of 8 tokens are padding" in note.text for note in report(shown).notes)
-
-
 # --- Records of some layers and heads: where all have no room, and with --factored. Numbers stay the model's own ---
 
 

@@ -138,7 +138,7 @@ def test_a_model_without_q_and_k_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("more", "said"),
-    [({"rollout": True}, "--rollout"), ({"merge": "words"}, "--merge"), ({"show_padding": True}, "--show-padding")],
+    [({"rollout": True}, "--rollout"), ({"merge": "words"}, "--merge")],
 )
 def test_what_needs_all_weights_is_refused(more: dict[str, object], said: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match=f"{said} needs all weights"):
