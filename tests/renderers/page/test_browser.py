@@ -118,7 +118,7 @@ def test_what_is_not_allowed_has_no_colour_of_the_scale(shown: Open) -> None:
 def test_the_legend_is_the_reports_scale(shown: Open) -> None:
     page = shown(replace(report(), scale=LOG))
     assert LOG.label in page.page.inner_text("#legend")
-    assert page.page.locator("#legend .ticks span").all_inner_texts() == ["0.001", "0.01", "0.1", "1"]
+    assert page.page.locator("#legend .ticks span").all_inner_texts() == ["≤ 0.001", "0.01", "0.1", "1"]
     assert "not allowed" not in page.page.inner_text("#legend")
 
 
