@@ -40,7 +40,6 @@ STYLE = (  # options of every command that draws maps
     *("title", "transparent", "svg_text", "out", "open"),
 )
 COLOUR_MAPS = ("auto", "lift", "viridis", "cividis", "magma", "inferno", "plasma", "Greys", "Blues", "rocket", "mako")
-PRINT_SHORTCUTS: dict[str, PrintKind] = {"json": "json", "quiet": "none"}
 # BPE makes room for as many entries before it begins; the first three are special.
 SIZE: Limits = (("at least", 4), ("at most", 10_000_000))
 # Far more than any corpus holds of a word, and a number that the library can count to.
@@ -196,14 +195,13 @@ class PrintOptions:
     @property
     def kind(self) -> PrintKind:
         """The kind to print. Raises InvalidOption where two are given."""
-        given: dict[str, PrintKind] = {} if self.print is None else {f"--print {self.print}": self.print}
-        for name, kind in PRINT_SHORTCUTS.items():
-            if getattr(self, name):
-                given[f"--{name}"] = kind
-        if len(given) > 1:
-            one, other, *_ = given
-            raise InvalidOption(f"{one} and {other} exclude each other", hint="Leave one of them out.")
-        return next(iter(given.values()), "table")
+        asked = [name for name in ("print", "json", "quiet") if getattr(self, name)]
+        if len(asked) > 1:
+            problem = f"--{asked[0]} and --{asked[1]} exclude each other"
+            raise InvalidOption(problem, hint="Leave one of them out.")
+        if self.quiet:
+            return "none"
+        return "json" if self.json else self.print or "table"
 
 
 @dataclass(frozen=True, kw_only=True)

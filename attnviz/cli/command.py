@@ -5,29 +5,26 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from attnviz.cli import show
 from attnviz.cli.process import collect_interrupts, resume_gc
 from attnviz.cli.show import create_progress_view
 from attnviz.commands import start_command
 from attnviz.running import Progress
-from attnviz.specs import FigureOptions, PrintOptions
+from attnviz.specs import FigureOptions
 
 if TYPE_CHECKING:
     from attnviz.running import Command, Events, Result
     from attnviz.specs import TableKind
     from attnviz.words import Language
 
-Group = TypeVar("Group")
-
 
 def run_command(command: Command, spec: Any) -> None:
     """Run the command's workflow. Raises what it raises, and the failure of its result when all is shown."""
-    kind = _find_group(spec, PrintOptions()).kind
-    figure = _find_group(spec, FigureOptions())
+    kind, figure = spec.printing.kind, getattr(spec, "figure", FigureOptions())
     asked = getattr(spec, "table", None)  # of all that is no map
     results = []
     for result in _follow_events(start_command(command, spec), show_lines=kind == "table"):
@@ -107,8 +104,3 @@ def _open(page: Path) -> bool:
     with suppress(webbrowser.Error):
         return webbrowser.open(page.resolve().as_uri())
     return False
-
-
-def _find_group(spec: Any, default: Group) -> Group:
-    own = (getattr(spec, field.name) for field in fields(spec))
-    return next((value for value in own if isinstance(value, type(default))), default)

@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 from contextlib import suppress
-from threading import Lock, Timer
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from attnviz.display import escape_for_display
@@ -86,13 +86,11 @@ class ProgressBar:
     """A bar that appears where work takes longer than a second, also before the first of it: by an own thread."""
 
     def __init__(self) -> None:
-        self._completed: dict[str, Any] = {"total": None, "description": "working"}
-        self._shown: Any = None
-        self._closed = True
-        self._lock = Lock()
+        self._state: dict[str, Any] = {"total": None, "description": "working"}
         self._wait()
 
     def _wait(self) -> None:
+        self._shown: Any = None
         self._closed = False
         self._timer = Timer(BAR_DELAY, self._appear)
         self._timer.daemon = True
@@ -100,30 +98,27 @@ class ProgressBar:
 
     def show(self, progress: Progress) -> None:
         """Say how much of the work is done."""
-        with self._lock:
-            label = progress.label or progress.what
-            self._completed = {"completed": progress.done, "total": progress.total, "description": label}
-            if self._shown is not None:
-                self._shown.update(self._shown.task_ids[0], **self._completed)
+        label = progress.label or progress.what
+        self._state = {"completed": progress.done, "total": progress.total, "description": label}
+        if self._shown is not None:
+            self._shown.update(self._shown.task_ids[0], **self._state)
         if self._closed:  # of the text before
             self._wait()
 
     def note(self, text: str) -> None:
         """A line that stays, above the bar."""
-        with self._lock:
-            if self._shown is None:
-                tell(text)
-            else:  # else a narrow terminal gets digits on several lines
-                self._shown.print(escape_for_display(text, MAX_LINE_LENGTH), soft_wrap=True)
+        if self._shown is None:
+            tell(text)
+        else:  # else a narrow terminal gets digits on several lines
+            self._shown.print(escape_for_display(text, MAX_LINE_LENGTH), soft_wrap=True)
 
     def close(self) -> None:
         """Take it away, or see to it that it never appears."""
         self._timer.cancel()
-        with self._lock:
-            self._closed = True
-            if self._shown is not None:
-                self._shown.stop()
-                self._shown = None
+        self._timer.join()  # it may be about to appear
+        self._closed = True
+        if self._shown is not None:
+            self._shown.stop()
 
     def _appear(self) -> None:
         from rich.console import Console  # most work is done before a bar appears
@@ -132,11 +127,9 @@ class ProgressBar:
         console = Console(stderr=True, markup=False, emoji=False, highlight=False)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         shown = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
-        with self._lock:
-            if not self._closed:
-                shown.add_task(**self._completed)
-                shown.start()
-                self._shown = shown
+        shown.add_task(**self._state)
+        shown.start()
+        self._shown = shown
 
 
 def create_progress_view() -> ProgressBar | ProgressLog:

@@ -47,9 +47,7 @@ def from_file(path: Path) -> Manifest:
         manifest: Manifest = decode_json(Manifest, data, "")
     except InvalidSource as error:
         raise InvalidConfig([error.problem]) from error
-    except json.JSONDecodeError as error:
-        raise InvalidConfig([f"{path}:{error.lineno}:{error.colno}: is not JSON: {error.msg}"]) from error
-    except (UnicodeError, RecursionError) as error:
+    except (json.JSONDecodeError, UnicodeError, RecursionError) as error:
         raise InvalidConfig([f"{path}: is not JSON in UTF-8: {error}"]) from error
     except ValueError as error:
         raise InvalidConfig([f"{path}: {error}"]) from error

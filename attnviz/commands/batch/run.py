@@ -142,14 +142,12 @@ def _clear(folder: Path, plan: BatchPlan, before: Mapping[str, Entry], done: Map
 
     Their old files are still there, and the next run has to know them.
     """
-    names = {job.name for job in plan.jobs}
-    for name, entry in before.items():
-        if name in names and not entry.error and (name not in done or done[name].how == "failed"):
-            _keep(entry, folder)
+    left = {job.name for job in plan.jobs} - {name for name, each in done.items() if each.how != "failed"}
+    for name in {*before, *done}:
+        if name in before and name in left and not before[name].error:
+            _keep(before[name], folder)
         else:
             store.remove(folder / PROGRESS / f"{name}.json")
-    for name in done.keys() - before.keys():
-        store.remove(folder / PROGRESS / f"{name}.json")
 
 
 def batch_report(manifest: Manifest, ended: Mapping[str, str], folder: str) -> Report:

@@ -76,8 +76,8 @@ def changed(where: list[str | int], value: object) -> str:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("", ":1:1: is not JSON: Expecting value"),
-        ('{\n"a":', ":2:5: is not JSON: Expecting value"),
+        ("", ": is not JSON in UTF-8: Expecting value: line 1"),
+        ('{\n"a":', ": is not JSON in UTF-8: Expecting value: line 2 column 5"),
         (b"\xff", ": is not JSON in UTF-8: "),
         ("[" * 10**5, ": is not JSON in UTF-8: "),
         ("[]", ": the whole is not of type Manifest"),
