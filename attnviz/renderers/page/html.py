@@ -20,20 +20,14 @@ PARTS = {
     "tables": "table.js",
     "factored": "long.js",
 }  # what shows a part of the document
-STYLED = {
-    "charts.css": ("charts", "atlas"),
-    "atlas.css": ("atlas",),
-    "graph.css": ("graph",),
-}  # and which parts have a style of their own
 MAIN = "main.js"
-STYLES = ("base.css", "page.css")
+STYLES = ("base.css", "page.css", "charts.css", "atlas.css", "graph.css")
 
 
 def html(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
     """One page with the maps, charts and tables of the report. Raises InvalidOption where there are none of them."""
     document, parts = content(report, look)
     modules = (*(module for part, module in PARTS.items() if document.get(part)), MAIN)
-    styles = (*STYLES, *(name for name, of in STYLED.items() if any(map(document.get, of))))
     strings = {name.replace(".", "_"): said for name, said in list_phrases(look.lang, "ui").items()}
     strings |= {"title": report.title, "cells": write_parts(parts), "language": LANGUAGE_TAGS[look.lang]}
-    yield NAME, write_page("page.html", document, modules, styles, strings)
+    yield NAME, write_page("page.html", document, modules, STYLES, strings)

@@ -69,25 +69,13 @@ def test_the_choice_of_heads_says_their_names(shown: Open) -> None:
     assert options == ["layer 0, head 0", "layer 0, head 1", "layer 0, head 2 next token"]
 
 
-def test_the_button_zooms_about_the_chosen_cell_as_the_key_does(shown: Open) -> None:
-    of = report(random_maps(["t"] * 60, n_heads=1))
-    seen = []
-    for press in ("zoom in", "+"):
-        page = shown(of, "view=matrix&query=50&key=55")
-        before = page.page.locator("canvas.matrix").screenshot()
-        for _ in range(3):
-            if press == "+":
-                page.page.focus("canvas.matrix")
-                page.press("+")
-            else:
-                page.page.get_by_role("button", name=press).click()
-        page.page.evaluate("document.activeElement.blur()")
-        page.page.mouse.move(0, 0)
-        page.page.wait_for_timeout(50)
-        assert "55 t" in page.painted_texts
-        seen.append(page.page.locator("canvas.matrix").screenshot())
-        assert seen[-1] != before
-    assert seen[0] == seen[1]
+def test_the_button_zooms_about_the_chosen_cell(shown: Open) -> None:
+    page = shown(report(random_maps(["t"] * 60, n_heads=1)), "view=matrix&query=50&key=55")
+    for _ in range(3):
+        page.page.get_by_role("button", name="zoom in").click()
+    page.page.wait_for_timeout(50)
+    assert "55 t" in page.painted_texts
+    assert "0 t" not in page.painted_texts
 
 
 def small_maps(page: Opened) -> list[np.ndarray]:
