@@ -183,8 +183,8 @@ IN_A_NAME = "write A-Z a-z 0-9 . _ - only, and a letter or digit first"
         # defaults
         ("{defaults: {kernel: 3}, jobs: [heatmap: ]}",
          "1:13: defaults.kernel: no job here has this setting; leave it out"),
-        ("{defaults: {layer: 0-4}, jobs: [heatmap: , explain: ]}",
-         "1:20: defaults.layer: write a whole number, not '0-4'"),
+        ("{defaults: {max_tokens: 1}, jobs: [heatmap: , predict: ]}",
+         "1:25: defaults.max_tokens: write a whole number that is at least 2, not 1"),
         # the matrix
         ("jobs: [{heatmap: , matrix: {heads: []}}]",
          "1:36: jobs[0].matrix.heads: write at least one, not an empty list"),
@@ -214,14 +214,14 @@ def test_what_is_wrong_is_told_in_its_place(text: str, line: str, problems: Prob
 
 
 def test_all_problems_are_told_at_once_in_their_order(problems: Problems) -> None:
-    text = "jobs:\n- heatmap: {heads: x, seed: *a}\n- 3\n- {name: nul, explain: {layer: x}}\n"
+    text = "jobs:\n- heatmap: {heads: x, seed: *a}\n- 3\n- {name: nul, explain: {heads: x}}\n"
     text += "out: []\ndefaults: {hads: 3}\n"
     assert problems(text) == [
         "c.yaml:2:20: jobs[0].heatmap.heads: write a whole number, not 'x'",
         "c.yaml:2:29: jobs[0].heatmap.seed: the alias *a is not followed; write out what it means",
         "c.yaml:3:3: jobs[1]: write a command (heatmap: …), not 3",
         "c.yaml:4:10: jobs[2].name: 'nul' cannot be a name: on Windows it is a device",
-        "c.yaml:4:32: jobs[2].explain.layer: write a whole number, not 'x'",
+        "c.yaml:4:32: jobs[2].explain.heads: write a whole number, not 'x'",
         "c.yaml:5:6: out: write a text, not an empty list",
         "c.yaml:6:12: defaults.hads: no 'hads' here. Did you mean 'heads'?",
     ]
