@@ -59,13 +59,13 @@ class ClassifierModel(EncoderModel):
 
     def subject(self, text: str, text_name: str, question: Question) -> Subject:
         """Choose an answer of a text to explain. Raises as `encode` does, InvalidOption for an unknown label."""
-        from attnviz.models.attribution.subject import Answering, make_subject
+        from attnviz.models.attribution.subject import Answering, make_labelled_subject
 
         encoding, classifier = self.encode(text), self.saved.classifier
         words, temperature = classifier.encoder.embedding.words.weight, float(classifier.temperature)
         answering = Answering(classifier, words, self._logits, temperature=temperature)
-        provenance = self.provenance(text, text_name, encoding.n_tokens)
-        return make_subject(answering, encoding.ids, encoding.tokens, self.answers, question, provenance)
+        given = encoding.ids, encoding.tokens, self.provenance(text, text_name, encoding.n_tokens)
+        return make_labelled_subject(answering, given, self.answers, question)
 
     def take_apart(self, text: str, text_name: str, question: Question | None) -> Stream:
         """Take one answer of one text apart. Raises as `subject` does."""
@@ -107,11 +107,11 @@ class ClassifierModel(EncoderModel):
 
     def classify(self, documents: Sequence[LabelledText]) -> Iterator[Prediction]:
         """Yield one prediction per text, in order. Raises TooLarge, and InvalidText for one without tokens, by name."""
-        from attnviz.models.predicting import Predictor
+        from attnviz.models.predicting import predict
 
-        limit = self.spec.max_tokens or self.max_tokens
-        predictor = Predictor(self.saved.classifier, self.tokenizer, limit, self.spec.keep, self.spec.max_memory)
-        answers = predictor.answers((each.text for each in documents), [each.name for each in documents])
+        limited = replace(self.saved, max_tokens=self.spec.max_tokens or self.max_tokens, keep=self.spec.keep)
+        texts, names = (each.text for each in documents), [each.name for each in documents]
+        answers = predict(limited, texts, names, self.spec.max_memory)
         for each, answer in zip(documents, answers, strict=True):
             yield replace(answer, gold=each.label)
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count, islice
 
 import numpy as np
@@ -13,14 +12,14 @@ from torch import Tensor
 from attnviz.bounded import check_room
 from attnviz.errors import InvalidModel, InvalidText
 from attnviz.models.batches import Ids, PaddedTexts, batch_by_length, cut_text, pad
+from attnviz.models.checkpoint import Checkpoint
 from attnviz.models.classifier import Classifier
 from attnviz.models.device import enough_memory
 from attnviz.models.protocols import WINDOW
 from attnviz.models.sizes import BASE, FLOAT32
-from attnviz.models.tokenizer import EMPTY, TextTokenizer
+from attnviz.models.tokenizer import EMPTY
 from attnviz.records.answers import AnswerKind
 from attnviz.records.training_metrics import Prediction
-from attnviz.specs import KeepKind
 
 BATCH = 64  # texts
 BATCH_TOKENS = 2**12  # of all of them
@@ -28,43 +27,35 @@ WIDTH = 16  # tokens that widths of batches are multiples of, so that memory tha
 STATES = 16  # numbers of d_model for each token, measured: states, projections, feed-forward
 
 
-@dataclass(frozen=True, eq=False)
-class Predictor:
-    """A classifier, its vocabulary, and how much of a text it reads."""
+def predict(
+    saved: Checkpoint, texts: Iterable[str], names: Sequence[str] = (), max_memory: float = math.inf
+) -> Iterator[Prediction]:
+    """Yield one answer per text, in order, within so many GiB of the process.
 
-    classifier: Classifier
-    tokenizer: TextTokenizer
-    max_tokens: int
-    keep: KeepKind
-    max_memory: float = math.inf  # GiB of the process
-
-    def answers(self, texts: Iterable[str], names: Sequence[str] = ()) -> Iterator[Prediction]:
-        """Yield one answer per text, in order.
-
-        Raises InvalidText for a text without tokens, by its name if it has one, TooLarge before a batch is too large.
-        """
-        remaining = self.tokenizer.ids(texts)
-        named = iter(names) if names else (f"text {place}" for place in count())
-        while window := list(islice(remaining, WINDOW)):
-            n_markers = int(self.tokenizer.classify)
-            of_window = list(islice(named, len(window)))
-            for name, ids in zip(of_window, window, strict=True):
-                if len(ids) == n_markers:
-                    raise InvalidText(f"no tokens in {name}", hint=EMPTY)
-            read = [cut_text(ids, self.max_tokens, self.keep, n_markers) for ids in window]
-            longest = max(map(len, read))
-            n_texts, config = min(BATCH, len(read), max(1, BATCH_TOKENS // longest)), self.classifier.config.encoder
-            needed = BASE + 2 * sum(parameter.nbytes for parameter in self.classifier.parameters())
-            needed += FLOAT32 * STATES * config.d_model * n_texts * longest
-            if config.max_distance and n_texts > 1:  # else the kernel holds nothing for pairs of tokens
-                needed += 2 * FLOAT32 * config.n_heads * n_texts * longest**2
-            check_room(f"texts of {longest:,} tokens, {n_texts} at a time,", needed, self.max_memory)
-            with enough_memory():
-                found = probabilities(self.classifier, logits(self.classifier, read))
-            check_finite(found)
-            for name, ids, kept, row in zip(of_window, window, read, found, strict=True):
-                counts = len(ids) - n_markers, len(kept) - n_markers, int((kept == self.tokenizer.unknown_id).sum())
-                yield Prediction(name, tuple(row.tolist()), None, *counts)
+    Raises InvalidText for a text without tokens, by its name if it has one, TooLarge before a batch is too large.
+    """
+    remaining = saved.tokenizer.ids(texts)
+    named = iter(names) if names else (f"text {place}" for place in count())
+    while window := list(islice(remaining, WINDOW)):
+        n_markers = int(saved.tokenizer.classify)
+        of_window = list(islice(named, len(window)))
+        for name, ids in zip(of_window, window, strict=True):
+            if len(ids) == n_markers:
+                raise InvalidText(f"no tokens in {name}", hint=EMPTY)
+        read = [cut_text(ids, saved.max_tokens, saved.keep, n_markers) for ids in window]
+        longest = max(map(len, read))
+        n_texts, config = min(BATCH, len(read), max(1, BATCH_TOKENS // longest)), saved.classifier.config.encoder
+        needed = BASE + 2 * sum(parameter.nbytes for parameter in saved.classifier.parameters())
+        needed += FLOAT32 * STATES * config.d_model * n_texts * longest
+        if config.max_distance and n_texts > 1:  # else the kernel holds nothing for pairs of tokens
+            needed += 2 * FLOAT32 * config.n_heads * n_texts * longest**2
+        check_room(f"texts of {longest:,} tokens, {n_texts} at a time,", needed, max_memory)
+        with enough_memory():
+            found = probabilities(saved.classifier, logits(saved.classifier, read))
+        check_finite(found)
+        for name, ids, kept, row in zip(of_window, window, read, found, strict=True):
+            counts = len(ids) - n_markers, len(kept) - n_markers, int((kept == saved.tokenizer.unknown_id).sum())
+            yield Prediction(name, tuple(row.tolist()), None, *counts)
 
 
 def logits(classifier: Classifier, texts: Sequence[Ids]) -> Float[Tensor, "text label"]:

@@ -15,7 +15,7 @@ from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.attribution import METHODS
 from attnviz.models.attribution.held import HeldPass
 from attnviz.models.attribution.operators import AttendingCall, WordInputs, attending
-from attnviz.models.attribution.subject import Answering, Subject, attribute, frozen, make_subject
+from attnviz.models.attribution.subject import Answering, Subject, attribute, frozen, make_labelled_subject
 from attnviz.models.capture.operators import Operators
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
@@ -153,7 +153,7 @@ def test_a_model_that_is_not_linear_when_held_is_refused_by_name() -> None:
     model = built("mamba", "", CAUSAL)
     words, answers = model.get_input_embeddings().weight, AnswerInfo.from_training([*map(str, range(32))])
     answering = Answering(model, words, lambda ids: model(input_ids=ids).logits[:, -1])
-    subject = make_subject(answering, (5, 6, 7), tokens("a", "b", "c"), answers, Question(), PROVENANCE)
+    subject = make_labelled_subject(answering, ((5, 6, 7), tokens("a", "b", "c"), PROVENANCE), answers, Question())
     with pytest.raises(InvalidModel, match=r"adds up to .* not linear even when held: .*backbone\.layers\.0"):
         attribute(subject, "relevance")
     with pytest.raises(InvalidModel, match="no attention was seen"):
@@ -231,8 +231,8 @@ def subjects(model: Classifier, n_texts: int) -> Iterator[Subject]:
     answering = Answering(model, model.encoder.embedding.words.weight, logits)
     ids, labels = drawn(torch.Generator().manual_seed(2), 4 * n_texts)
     for text in ids[labels == 1][:n_texts]:
-        given = tuple(text.tolist())
-        yield make_subject(answering, given, tokens(*"abcdefghijkl"), YES_OR_NO, Question(target="yes"), PROVENANCE)
+        given = tuple(text.tolist()), tokens(*"abcdefghijkl"), PROVENANCE
+        yield make_labelled_subject(answering, given, YES_OR_NO, Question(target="yes"))
 
 
 HONEST = [name for name in NAMES if name not in ("random", "attention", "gradient")]

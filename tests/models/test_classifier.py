@@ -14,9 +14,10 @@ from torch import Tensor
 from attnviz.errors import InvalidText, TooLarge
 from attnviz.models import predicting
 from attnviz.models.batches import pad
+from attnviz.models.checkpoint import Checkpoint
 from attnviz.models.classifier import Classifier, ClassifierConfig, fit_temperature
 from attnviz.models.encoder import EncoderConfig
-from attnviz.models.predicting import Predictor, probabilities
+from attnviz.models.predicting import predict, probabilities
 from attnviz.models.tokenizer import train
 from attnviz.records.training_metrics import Prediction
 from attnviz.specs import KeepKind, PoolKind, VocabularyOptions
@@ -130,7 +131,7 @@ def test_logits_that_say_nothing_keep_their_temperature() -> None:
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 
 
-def predictor(pool: PoolKind = "mean", max_tokens: int = 99, keep: KeepKind = "head") -> Predictor:
+def predictor(pool: PoolKind = "mean", max_tokens: int = 99, keep: KeepKind = "head") -> Checkpoint:
     vocabulary = train([" ".join(WORDS)], VocabularyOptions(min_frequency=1), classify=pool == "cls")
     torch.manual_seed(1)
     sizes = EncoderConfig(len(vocabulary), d_model=8, n_heads=2, d_feed_forward=16)
@@ -138,17 +139,17 @@ def predictor(pool: PoolKind = "mean", max_tokens: int = 99, keep: KeepKind = "h
     with torch.no_grad():
         classifier.encoder.embedding.words.weight[1:] *= 10  # else each text looks like the others
         classifier.temperature.fill_(0.5)
-    return Predictor(classifier, vocabulary, max_tokens, keep)
+    return Checkpoint(classifier, vocabulary, max_tokens, keep)
 
 
-READERS: dict[PoolKind, Predictor] = {pool: predictor(pool) for pool in ("mean", "cls")}
+READERS: dict[PoolKind, Checkpoint] = {pool: predictor(pool) for pool in ("mean", "cls")}
 
 
 def text(*numbers: int) -> str:
     return " ".join(WORDS[number] for number in numbers)
 
 
-def alone(by: Predictor, written: str) -> np.ndarray:
+def alone(by: Checkpoint, written: str) -> np.ndarray:
     """The formula: softmax(logits / temperature)."""
     by.classifier.eval()
     ids = torch.tensor([by.tokenizer.encode(written, by.max_tokens, by.keep).ids])
@@ -171,7 +172,7 @@ def test_each_answer_is_that_of_its_text_alone(pool: PoolKind, texts: list[str],
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(predicting, "WINDOW", window)
         patch.setattr(predicting, "BATCH", batch)
-        answers = list(reader.answers(texts))
+        answers = list(predict(reader, texts))
     assert len(answers) == len(texts)
     for answer, written in zip(answers, texts, strict=True):
         np.testing.assert_allclose(answer.probabilities, alone(reader, written), atol=1e-5)
@@ -190,7 +191,7 @@ def test_texts_are_read_a_window_at_a_time(monkeypatch: pytest.MonkeyPatch) -> N
             given.append(word)
             yield word
 
-    n_given = [len(given) for _ in READERS["mean"].answers(texts())]
+    n_given = [len(given) for _ in predict(READERS["mean"], texts())]
     assert n_given == [3, 3, 6, 6, 6, 6, 9, 9, 10, 10]
 
 
@@ -203,7 +204,7 @@ def n_tokens(answers: Sequence[Prediction]) -> list[tuple[int, int]]:
 def test_tokens_are_counted_without_markers(pool: PoolKind, n_read: int, keep: KeepKind) -> None:
     """Of four tokens that are read, one is a [CLS] where there is one."""
     reader = predictor(pool, 4, keep)
-    assert n_tokens(list(reader.answers([text(1, 2, 3, 4, 5, 6), text(1)]))) == [(6, n_read), (1, 1)]
+    assert n_tokens(list(predict(reader, [text(1, 2, 3, 4, 5, 6), text(1)]))) == [(6, n_read), (1, 1)]
 
 
 @pytest.mark.parametrize(
@@ -211,7 +212,7 @@ def test_tokens_are_counted_without_markers(pool: PoolKind, n_read: int, keep: K
 )
 def test_only_what_is_kept_is_read(keep: KeepKind, same: tuple[int, ...]) -> None:
     reader = predictor("mean", 4, keep)
-    one, other = reader.answers([text(1, 2, 3, 4, 5, 6), text(*same)])
+    one, other = predict(reader, [text(1, 2, 3, 4, 5, 6), text(*same)])
     np.testing.assert_allclose(one.probabilities, other.probabilities, atol=1e-6)
 
 
@@ -220,16 +221,16 @@ def test_only_what_is_kept_is_read(keep: KeepKind, same: tuple[int, ...]) -> Non
 def test_a_text_without_tokens_is_named(pool: PoolKind, window: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(predicting, "WINDOW", window)
     with pytest.raises(InvalidText, match="no tokens in text 3"):
-        list(READERS[pool].answers(["one", "two", "unheard", "<br />", "three"]))
+        list(predict(READERS[pool], ["one", "two", "unheard", "<br />", "three"]))
 
 
 def test_pairs_of_tokens_count_where_their_distance_does() -> None:
     """Of a batch its mask, twice while it is made; of one text, which has no padding, nothing."""
-    reader = replace(predictor(max_tokens=500), max_memory=0.46)
+    reader = predictor(max_tokens=500)
     texts = [text(*range(10)) + " zero" * 500] * predicting.BATCH
-    assert len(list(reader.answers(texts))) == len(texts)
+    assert len(list(predict(reader, texts, max_memory=0.46))) == len(texts)
     config = replace(reader.classifier.config.encoder, max_distance=3)
     biased = Classifier(replace(reader.classifier.config, encoder=config))
     with pytest.raises(TooLarge, match=r"texts of 500 tokens, 8 at a time, need 0\.48 GiB, allowed are 0\.46"):
-        next(replace(reader, classifier=biased).answers(texts))
-    assert len(list(replace(reader, classifier=biased).answers(texts[:1]))) == 1
+        next(predict(replace(reader, classifier=biased), texts, max_memory=0.46))
+    assert len(list(predict(replace(reader, classifier=biased), texts[:1], max_memory=0.46))) == 1

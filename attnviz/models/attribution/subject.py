@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -122,35 +123,45 @@ def attribute(subject: Subject, method: str) -> Attribution:
 
 def make_subject(
     answering: Answering,
-    ids: tuple[int, ...],
-    tokens: Tokens,
-    answers: AnswerInfo,
+    read: tuple[tuple[int, ...], Tokens, Provenance],
     question: Question,
-    provenance: Provenance,
+    find: Callable[[str, str], int],
+    name: Callable[[int], str],
 ) -> Subject:
-    """Choose a label or number, by its name or place, as the subject; of two labels it is against the other.
+    """Choose an answer as the subject, by what is asked for, else the most probable; of two labels against the other.
+
+    `read` are the ids of a text, its tokens and where it comes from; `find` finds an answer that an option names, and
+    `name` calls it. Raises InvalidOption as `find` does, and where an answer is to be held against itself.
+    """
+    ids, tokens, provenance = read
+    logits = answering.compute_logits(torch.tensor([ids])).cpu().double()
+    values = read_logits(logits / answering.temperature, answering.kind)[0]
+    check_finite(values[None])
+    answer = int(logits.argmax()) if question.target is None else find(question.target, question.option)
+    if answering.kind == "score":
+        target = Target(name(answer), score=float(values[answer]))
+        return Subject(answering, ids, tokens, target, answer, None, provenance, question.seed)
+    against = 1 - answer if len(values) == 2 and answering.kind == "label" else None
+    if question.against is not None:
+        against = find(question.against, "against")
+    if against == answer:
+        said = f"--against {question.against!r} is the {question.option} itself"
+        raise InvalidOption(said, hint="Choose another, or none.")
+    target = Target(name(answer), "" if against is None else name(against), float(values[answer]))
+    return Subject(answering, ids, tokens, target, answer, against, provenance, question.seed)
+
+
+def make_labelled_subject(
+    answering: Answering, read: tuple[tuple[int, ...], Tokens, Provenance], answers: AnswerInfo, question: Question
+) -> Subject:
+    """Choose a label or number, by its name or place: see `make_subject`.
 
     Raises InvalidOption for one that the model does not have, and where several numbers leave it open which is meant.
     """
-    answering, labels = replace(answering, answers=answers), answers.labels
-    logits = answering.compute_logits(torch.tensor([ids])).cpu().double()
-    values = read_logits(logits / answering.temperature, answers.kind)[0]
-    check_finite(values[None])
-    answer = (
-        int(logits.argmax()) if question.target is None else _find_answer(question.target, answers, question.option)
-    )
     if answers.kind == "score":
-        _check_score(answers, question, provenance.model)
-        target = Target(labels[answer], score=float(values[answer]))
-        return Subject(answering, ids, tokens, target, answer, None, provenance, question.seed)
-    against = 1 - answer if len(labels) == 2 and answers.kind == "label" else None
-    if question.against is not None:
-        against = _find_answer(question.against, answers, "against")
-    if against == answer:
-        problem = f"--against {question.against} is the {question.option} itself"
-        raise InvalidOption(problem, hint="Choose another, or none.")
-    target = Target(labels[answer], "" if against is None else labels[against], float(values[answer]))
-    return Subject(answering, ids, tokens, target, answer, against, provenance, question.seed)
+        _check_score(answers, question, read[2].model)
+    answering = replace(answering, answers=answers)
+    return make_subject(answering, read, question, partial(_find_answer, answers), answers.labels.__getitem__)
 
 
 def _check_score(answers: AnswerInfo, question: Question, model: str) -> None:
@@ -175,7 +186,7 @@ def frozen(module: nn.Module) -> Iterator[None]:
             parameter.requires_grad_(True)
 
 
-def _find_answer(name: str, answers: AnswerInfo, option: str) -> int:
+def _find_answer(answers: AnswerInfo, name: str, option: str) -> int:
     labels = answers.labels
     if name in labels:
         return list(labels).index(name)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from attnviz.bounded import check_room
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
-from attnviz.models.attribution.subject import Answering, Subject, make_subject
+from attnviz.models.attribution.subject import Answering, Subject, make_labelled_subject, make_subject
 from attnviz.models.batches import batch_by_length
 from attnviz.models.decomposition.stream import Stream, take_apart
 from attnviz.models.decomposition.stream_pass import FORMS
@@ -89,20 +89,8 @@ class NextTokenModel(HeadedModel):
     def subject(self, text: str, text_name: str, question: Question) -> Subject:
         """Choose one answer of one text. Raises as `encode` does, InvalidOption for a token that there is not."""
         read, answering = self.encode(text), self._answering()
-        logits = answering.compute_logits(torch.tensor([read.source.ids]))[0].cpu().double()
-        check_finite(logits.numpy()[None])
-        answer = int(logits.argmax()) if question.target is None else self._token(question.target, question.option)
-        against = None if question.against is None else self._token(question.against, "against")
-        if against == answer:
-            said = f"--against {question.against!r} is the {question.option} itself"
-            raise InvalidOption(said, hint="Choose another token.")
-        named = [self._name(read.source.ids, i) for i in (answer, against or 0)]
-        probability = float(logits.softmax(dim=-1)[answer])
-        target = Target(named[0], "" if against is None else named[1], probability)
-        provenance = self._provenance_of(read, text, text_name)
-        return Subject(
-            answering, read.source.ids, read.source.tokens, target, answer, against, provenance, question.seed
-        )
+        given = read.source.ids, read.source.tokens, self._provenance_of(read, text, text_name)
+        return make_subject(answering, given, question, self._token, partial(self._name, read.source.ids))
 
     def take_apart(self, text: str, text_name: str, question: Question | None) -> Stream:
         """Take one answer of one text apart. Raises as `subject` does, InvalidModel for a form that is no sum."""
@@ -184,8 +172,8 @@ class HuggingFaceClassifier(HeadedModel):
     def subject(self, text: str, text_name: str, question: Question) -> Subject:
         """Choose one answer of one text. Raises as `encode` does, InvalidOption for a label that there is not."""
         read = self.encode(text)
-        provenance = self._provenance_of(read, text, text_name)
-        return make_subject(self._answering(), read.source.ids, read.source.tokens, self.answers, question, provenance)
+        given = read.source.ids, read.source.tokens, self._provenance_of(read, text, text_name)
+        return make_labelled_subject(self._answering(), given, self.answers, question)
 
     def take_apart(self, text: str, text_name: str, question: Question | None) -> Stream:
         """Take one answer of one text apart. Raises as `subject` does, InvalidModel for a form that is no sum."""
