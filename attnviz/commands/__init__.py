@@ -104,6 +104,6 @@ def start_command(command: Command, spec: Any) -> Events:
 def _prepare_and_run(command: Command, given: Sequence[Any], models: Sequence[ModelReference]) -> Events:
     """Make what the models need to be opened the first time, then do what the command does."""
     for model in models:
-        for step in model.prepare():
-            yield Progress(step.done, step.total, "steps", label=step.label, log=(step.note,) if step.note else ())
+        for note in model.prepare():
+            yield Progress(0, 1, "models", label=f"converting {model}", log=(note,))
     yield from load(command)(*given)

@@ -6,11 +6,11 @@ from attnviz.registry import Plugin
 BUILT_IN = (
     Plugin("single", "attnviz.models.built_in:single", "a trained transformer encoder with one head of full width"),
     Plugin("multi", "attnviz.models.built_in:multi", "the same with 8 heads; multi:2 and multi:4 are trained too"),
-    Plugin("single-zh", "attnviz.models.built_in:chinese", "one head that has learned from Chinese reviews"),
-    Plugin("multi-zh", "attnviz.models.built_in:chinese", "the same with 8 heads"),
+    Plugin("single-zh", "attnviz.models.built_in:one_size", "one head that has learned from Chinese reviews"),
+    Plugin("multi-zh", "attnviz.models.built_in:one_size", "the same with 8 heads"),
     Plugin("random", "attnviz.models.built_in:random", "an encoder with random weights; random:N has N heads"),
     Plugin("dot", "attnviz.models.built_in:dot", "no projections: query = key = value = word embedding"),
-    Plugin("recall", "attnviz.models.built_in:recall", "recalls 8 values; recall:1, :2, :4, :8 by heads"),
+    Plugin("recall", "attnviz.models.built_in:one_size", "recalls 8 values; recall:1, :2, :4, :8 by heads"),
 )
 
 PACKAGED_BY = "attnviz.models.huggingface.packaged:find_packaged"

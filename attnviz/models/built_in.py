@@ -28,7 +28,8 @@ DEFAULT_HEADS = 8
 DEFAULT_D_MODEL = 64
 LAYERS = 2  # of the models that come with attnviz, but for those that recall
 SHIPPED = Path(__file__).parents[1] / "data" / "models"  # one folder per trained model: single, multi-2 …
-RECALL = ("1", "2", "4", "8")  # heads of the models that recall
+RECALL = ("recall:1", "recall:2", "recall:4", "recall:8")
+ONE_SIZE = {"single-zh": (LAYERS, 1), "multi-zh": (LAYERS, 8)} | {name: (1, int(name[-1])) for name in RECALL}
 SIZE = re.compile("[0-9]{1,18}")  # no number that int() refuses
 RELATIVES = "Trained are single, multi:2, multi:4 and multi:8, without --d-model, --layers, --vocab or --tokenizer"
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
@@ -144,25 +145,19 @@ def dot(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference | None:
     return reference
 
 
-def recall(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference:
-    """Refer to a model of the task of docs/capacity.md. Raises InvalidModel for a number of heads that none has."""
-    written = spec.model.partition(":")[2] or str(DEFAULT_HEADS)
-    if written not in RECALL:
-        raise InvalidModel(f"no model {spec.model[:40]!r}", hint=f"There are recall:{', recall:'.join(RECALL)}.")
-    refuse_sizes("a recall model", spec)
-    folder = SHIPPED / f"recall-{written}"
-    return TrainedReference(spec, extras, f"recall:{written}", n_layers=1, n_heads=int(written), folder=folder)
-
-
-def chinese(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference | None:
-    """Refer to a model that was trained on Chinese reviews, character by character. Raises InvalidOption for sizes."""
-    if ":" in spec.model:
-        return None
-    n_heads = 1 if spec.model == "single-zh" else DEFAULT_HEADS
-    if spec.heads not in (None, n_heads):
-        raise InvalidOption(f"--heads {spec.heads} with --model {spec.model}", hint="single-zh has one, multi-zh 8.")
-    refuse_sizes(spec.model, replace(spec, heads=None))
-    return TrainedReference(spec, extras, spec.model, n_layers=LAYERS, n_heads=n_heads, folder=SHIPPED / spec.model)
+def one_size(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference | None:
+    """Refer to a model of one size, trained on Chinese reviews or to recall. Raises InvalidModel for another size."""
+    kind, colon, _ = spec.model.partition(":")
+    name = spec.model if colon or kind != "recall" else f"recall:{DEFAULT_HEADS}"
+    if name not in ONE_SIZE:
+        if kind != "recall":
+            return None
+        raise InvalidModel(f"no model {spec.model[:40]!r}", hint=f"There are {', '.join(RECALL)}.")
+    n_layers, n_heads = ONE_SIZE[name]
+    refuse_sizes(spec.model, replace(spec, heads=None if spec.heads == n_heads else spec.heads))
+    return TrainedReference(
+        spec, extras, name, n_layers=n_layers, n_heads=n_heads, folder=SHIPPED / name.replace(":", "-")
+    )
 
 
 def _choose_trained_or_random(spec: ModelOptions, extras: PretrainedOptions, name: str, n_heads: int) -> ModelReference:

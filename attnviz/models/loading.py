@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from attnviz.bounded import MAX_JSON, read_bytes
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection
@@ -29,15 +29,6 @@ NAME_IN_CARD = tuple(
 WRITERS = "--generate takes a decoder such as Llama or GPT-2, or an encoder-decoder: a folder, or a name on the hub."
 HEAD = re.compile(r"-?[0-9]{1,6}\.-?[0-9]{1,6}")
 UNTELLING = {"model", "models", "checkpoint", "weights", "output", "out"}  # what folders of any model are called
-
-
-class Preparation(NamedTuple):
-    """How far it is with what is made once, before a model is opened the first time."""
-
-    done: int
-    total: int
-    label: str
-    note: str = ""  # for who watches
 
 
 @dataclass(frozen=True)
@@ -90,8 +81,8 @@ class ModelReference(ABC):
         """Say what these texts are likely a mistake for."""
         return ()
 
-    def prepare(self) -> Iterator[Preparation]:
-        """Make what is made once, and say how far that is. Opening it does so, too, in silence. Raises as `open`."""
+    def prepare(self) -> Iterator[str]:
+        """Say what is made once, and make it. Opening it does so, too, in silence. Raises as `open`."""
         return iter(())
 
     @abstractmethod

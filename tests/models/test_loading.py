@@ -69,7 +69,7 @@ def test_a_folder_is_a_checkpoint_and_is_taken_as_it_is(tmp_path: Path) -> None:
         (ModelOptions(model="dot", layers=2), "one layer"),
         (ModelOptions(model="multi:4", heads=8), "--heads 8 contradicts --model multi:4"),
         (ModelOptions(model="mlti"), "Did you mean 'multi'"),
-        (ModelOptions(model="recall", heads=2), "--heads cannot be chosen for a recall model"),
+        (ModelOptions(model="recall", heads=2), "--heads cannot be chosen for recall"),
         *((ModelOptions(model=f"recall:{kind}"), f"no model 'recall:{kind}'") for kind in ("3", "../single")),
         *(
             (ModelOptions(model=name), "no model")

@@ -70,9 +70,8 @@ def check_as_the_library_reads_it(model: Any, file: Path, text: str) -> None:
 
 def test_it_is_converted_once_and_is_what_the_library_reads(tiny: PackagedModel, site: Path) -> None:
     reference = find_model(TINY)
-    steps = list(reference.prepare())
-    assert [step.done for step in steps] == [0, 1, 2, 3]
-    assert str(find_folder(tiny)) in steps[0].note
+    (note,) = reference.prepare()
+    assert str(find_folder(tiny)) in note
     assert list(reference.prepare()) == []
     settings = json.loads((find_folder(tiny) / "config.json").read_bytes())
     assert "quantization_config" not in settings  # it is none any more

@@ -4,7 +4,6 @@ Of GGUF, its own reader gives a model that it refuses to save, because it counts
 fresh one of the same class.
 """
 
-from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -20,15 +19,13 @@ QKVO = {f"attention.attention.{name}": name[0] for name in ("query", "key", "val
 QKVO["attention.output.dense"] = "o"
 
 
-def convert_gguf(source: Path, folder: Path) -> Iterator[None]:
-    """Write model, configuration and tokenizer into an empty folder; yield when they are read, and when written.
+def convert_gguf(source: Path, folder: Path) -> None:
+    """Write model, configuration and tokenizer into an empty folder.
 
     Raises InvalidModel for a file that cannot be read, OutputError when the disk refuses.
     """
     with quietly(bars=False):
         model, tokenizer = _read(source)
-    yield
-    with quietly(bars=False):
         config = deepcopy(model.config)
         del config.quantization_config
         with torch.device("meta"):
@@ -37,7 +34,6 @@ def convert_gguf(source: Path, folder: Path) -> Iterator[None]:
         fresh.tie_weights()
         store.fill(folder, fresh.save_pretrained)
         store.fill(folder, tokenizer.save_pretrained)
-    yield
 
 
 def _read(source: Path) -> tuple[Any, Any]:
@@ -56,11 +52,11 @@ def _read(source: Path) -> tuple[Any, Any]:
         raise InvalidModel(problem, hint="Another transformers or gguf may do.") from error
 
 
-def convert_dinov2(source: Path, folder: Path) -> Iterator[None]:
+def convert_dinov2(source: Path, folder: Path) -> None:
     """Write the vision transformer that stands in an ONNX graph under `backbone.`, and how an image is made ready.
 
     Its modules have the names of the library but for those of attention. A linear layer's weight has none: it is the
-    matrix of the product to which the layer's bias is added. Yields and raises as `convert_gguf` does.
+    matrix of the product to which the layer's bias is added. Raises as `convert_gguf` does.
     """
     import onnx
     from onnx.numpy_helper import to_array
@@ -76,7 +72,6 @@ def convert_dinov2(source: Path, folder: Path) -> Iterator[None]:
             if bias in named and product is not None and product.op_type == "MatMul":
                 (matrix,) = (arrays[each] for each in product.input if each in arrays)
                 named[bias.removesuffix("bias") + "weight"] = matrix.T.contiguous()
-    yield
     state = {name.removeprefix("backbone."): array for name, array in named.items()}
     for old, new in QKVO.items():
         state = {name.replace(old, f"attention.{new}_proj"): array for name, array in state.items()}
@@ -90,4 +85,3 @@ def convert_dinov2(source: Path, folder: Path) -> Iterator[None]:
         colours = {"image_mean": (0.485, 0.456, 0.406), "image_std": (0.229, 0.224, 0.225)}  # of ImageNet
         reader = BitImageProcessorPil(size={"shortest_edge": 24 * 14}, do_center_crop=False, **colours)
         store.fill(folder, reader.save_pretrained)
-    yield

@@ -17,7 +17,6 @@ from attnviz.display import pluralize
 from attnviz.errors import InvalidModel
 from attnviz.models.huggingface.files import REMOVE, WEIGHTS, ModelFiles, compute_sha256, find_files
 from attnviz.models.huggingface.reference import HuggingFaceReference, refuse_options
-from attnviz.models.loading import Preparation
 from attnviz.models.sizes import FLOAT32
 from attnviz.registry import load
 from attnviz.specs import ModelOptions, PretrainedOptions
@@ -136,21 +135,16 @@ class PackagedReference(HuggingFaceReference):
 class ConvertedReference(PackagedReference):
     """A model in a package that `transformers` would convert each time anew: here once, into a folder of the cache."""
 
-    def prepare(self) -> Iterator[Preparation]:
+    def prepare(self) -> Iterator[str]:
         """Convert it where that was not done yet. Raises as `open`."""
         model = self.packaged
         with making(find_folder(model), is_whole, 2 * model.n_parameters * FLOAT32) as folder:
             if folder is None:
                 return
-            note = f"{model.name} is converted once, to {find_folder(model)}; that takes about 20 seconds"
-            label = f"converting {model.name}"
-            yield Preparation(0, 4, label, note)
+            yield f"{model.name} is converted once, to {find_folder(model)}; that takes about 20 seconds"
             check_room(f"converting {model.name}", WHILE_CONVERTED * model.n_parameters * FLOAT32, self.spec.max_memory)
             check_source(model, self.source)
-            yield Preparation(1, 4, label)
-            convert = load(f"attnviz.models.huggingface.converting:{model.convert}")
-            for done, _ in enumerate(convert(self.source, folder), 2):
-                yield Preparation(done, 4, label)
+            load(f"attnviz.models.huggingface.converting:{model.convert}")(self.source, folder)
             written = sorted(folder.iterdir())
             files = {each.name: WrittenFile(each.stat().st_size, compute_sha256(each))._asdict() for each in written}
             about = {"source": model.origin, "files": files}
