@@ -4,7 +4,7 @@ import shlex
 
 import numpy as np
 
-from attnviz.commands.survey.survey import CAN, OFFSET, PATTERN, TOKENS, ModelFacts, SurveyInfo
+from attnviz.commands.survey.survey import OFFSET, PATTERN, TOKENS, ModelFacts, SurveyInfo
 from attnviz.commands.survey.words import COUNTS
 from attnviz.measures import PATTERNS
 from attnviz.records.head_names import name_offset
@@ -25,8 +25,6 @@ def check_info(info: SurveyInfo, facts: ModelFacts | None) -> None:
     asked = {measure.name for measure in info.measures}
     if len(asked) < len(info.measures) or TOKENS not in asked:
         raise ValueError("its measures are not there or twice")
-    if not set(info.can) <= set(CAN):
-        raise ValueError("its model can do what nothing asks for")
     words = shlex.split(info.dataset)  # quoted, so that what is printed for a shell runs nothing else when it is copied
     if shlex.join(words) != info.dataset or not set(words[::2]) <= set(DATASET_OPTIONS):
         raise ValueError("its options are not those of a data set")
@@ -50,15 +48,13 @@ def check_tables(info: SurveyInfo, texts: Numbers, attended: Numbers, moments: N
     if any(name is None for name in texts.array("name")) or any(words is None for words in texts.array("words")):
         raise ValueError("a text has no name")
     heads = [f"{layer}.{head}" for layer, head in info.heads]
-    if len(attended) and [*attended.values] != [*COUNTS, *heads]:
-        raise ValueError("what is attended to is not of its heads")
-    if (attended.integers(attended.values) < 0).any():
-        raise ValueError("attention is less than nothing, or missing")
-    if (attended.select(kind=[OFFSET, PATTERN]).array("n") < 1).any():
-        raise ValueError("attention is of no query")
     offsets = {*map(str, range(-info.reach, info.reach + 1))}
-    if len(attended) and {*attended.select(kind=OFFSET).array("name")} != offsets:
-        raise ValueError("distances are not those that are told")
+    told = [*attended.values], {*attended.select(kind=OFFSET).array("name")}
+    if len(attended) and told != ([*COUNTS, *heads], offsets):
+        raise ValueError("what is attended to is not of its heads, or not of the distances that are told")
+    n_queries = attended.select(kind=[OFFSET, PATTERN]).array("n")
+    if (attended.integers(attended.values) < 0).any() or (n_queries < 1).any():
+        raise ValueError("attention is less than nothing, or of no query")
     _check_moments(info, moments, {*numbers[n_tokens > 0].tolist()})
 
 

@@ -8,7 +8,6 @@ from attnviz.records import Setting
 
 TOKENS = "n_tokens"  # a column that is no measure; nor are those whose names begin as follows
 ABLATION = "without_head_"
-CAN = ("ablate", "explain")
 QUERIES = f"{ABLATION}queries"  # a number that a text without another beside it does not have
 N_SAMPLED = 256  # texts over which a head's output is a mean, where that takes its place
 WORD, PATTERN, OFFSET = "word", "pattern", "offset"  # what heads attend to
@@ -46,7 +45,7 @@ class SurveyInfo:
     max_tokens: int
     keep: str
     reach: int  # how far from the query attention is told by its distance, on either side
-    can: tuple[str, ...]  # what else the program does with such a model: some of CAN
+    can: tuple[str, ...]  # what else the program does with such a model: "ablate", "explain"
     has_words: bool  # whether anything of the texts is kept but their names and numbers
     measures: tuple[SurveyMeasure, ...]
     settings: dict[str, Setting]

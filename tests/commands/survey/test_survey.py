@@ -378,7 +378,7 @@ def rename_facts(table: Any, about: Any) -> Any:
     ("name", "change", "said"),
     [
         (NAME, lambda table, _: table.drop_columns(["0.1"]), "not of its heads"),
-        (NAME, lambda table, _: table.set_column(2, "n", [np.zeros(len(table), np.int64)]), "attention is of no query"),
+        (NAME, lambda table, _: table.set_column(2, "n", [np.zeros(len(table), np.int64)]), "or of no query"),
         (TEXTS, lambda table, _: table.drop_columns(["entropy 0.1"]), "has no column 'entropy 0.1'"),
         (NAME, rename_facts, "its facts are of other patterns"),
         (NAME, lambda table, about: about.update(schema=4) or table, "is not of a survey of this version"),
