@@ -9,7 +9,7 @@ from attnviz.commands.survey.survey import ABLATION, N_SAMPLED
 from attnviz.commands.survey.tables import ALPHA
 from attnviz.display import format_count
 from attnviz.measures.class_differences import MAX_CLASSES
-from attnviz.report import Chart, Charts, Column, Note, Row, Table
+from attnviz.report import Cell, Chart, Charts, Column, Note, Row, Table
 from attnviz.table.intervals import MIN_TEXTS, write_p_value
 from attnviz.table.numbers import Numbers
 
@@ -77,22 +77,21 @@ def show_ablations(survey: Survey) -> Iterator[Table | Note]:
     found, n = list_costs(survey.tables.numbers), len(survey.texts)
     if not found:
         return
-    columns, first = [Column("layer"), Column("head")], next(iter(found.values()))
-    cells = [[row["layer"], row["head"]] for row in first] or [[*head] for head in survey.info.heads]
+    first = next(iter(found.values()))
+    heads = [(row["layer"], row["head"]) for row in first] or survey.info.heads
+    columns, cells = [Column("layer"), Column("head")], list[Sequence[Cell]](zip(*heads, strict=True))
     for kind, costs in found.items():
         rows = {(row["layer"], row["head"]): row for row in costs}
         columns.append(Column(kind))
-        for line in cells:
-            line.append(write_cost(rows[line[0], line[1]]) if rows else "-")
-        if any(row["p_value"] is not None and row["p_value"] < CERTAIN for row in costs):
+        cells.append([write_cost(rows[head]) if rows else "-" for head in heads])
+        p_values = [rows[head]["p_value"] if rows else None for head in heads]
+        if any(p_value is not None and p_value < CERTAIN for p_value in p_values):
             columns.append(Column("p (Holm)", minor=True))
-            for line in cells:
-                p_value = rows[line[0], line[1]]["p_value"]
-                line.append("-" if p_value is None else write_p_value(p_value))
+            cells.append(["-" if p_value is None else write_p_value(p_value) for p_value in p_values])
     title = f"Probability that the right answer loses without a head{' (± 95 %)' if n >= MIN_TEXTS else ''}"
-    shown = tuple(first.index(row) for row in choose_largest(first)) if len(cells) > N_COSTS else ()
-    more = f"The {N_COSTS} largest of {len(cells)} heads: --table full shows all." if shown else ""
-    yield Table("ablations", title, "facts", tuple(columns), tuple(map(tuple, cells)), first=shown, more=more)
+    shown = tuple(first.index(row) for row in choose_largest(first)) if len(heads) > N_COSTS else ()
+    more = f"The {N_COSTS} largest of {len(heads)} heads: --table full shows all." if shown else ""
+    yield Table("ablations", title, "facts", tuple(columns), tuple(zip(*cells, strict=True)), first=shown, more=more)
     missing = "Of a text whose label is missing, or none that the model knows, it is the model's own answer."
     yield Note(missing, is_detail=True)
     fewer = dict[str, list[str]]()
