@@ -446,6 +446,24 @@ class RenderedFrom:
 
 
 @dataclass(frozen=True, eq=False)
+class Pointing:
+    """What heads give each part of an image from each of its places, for a page that follows who points at one.
+
+    A part is `block` × `block` patches, at the edges what there is of them. Parts are counted row by row. What goes
+    to a part is the sum over its patches, and what comes from one the mean.
+    """
+
+    block: int
+    looks: Mapping[str, Cells]  # by the names of maps: [part that looks, part that is looked at]
+    equal: Mapping[
+        str, PerRow
+    ]  # likewise, of each part that looks: what a whole part would hold if all keys held alike
+    beside: tuple[
+        str, ...
+    ]  # of each part that looks: the tokens beside the image that get most, with their mean shares
+
+
+@dataclass(frozen=True, eq=False)
 class Report:
     """One thing to show. `facts` go into each file's metadata; `data` is the same content for machines."""
 
@@ -465,6 +483,7 @@ class Report:
     answer: TextAnswer | None = None  # to the text, where it was measured
     kept: tuple[str, ...] = ()  # tokens that are named in sentences: they stay in every language
     max_lines: int | None = None  # of a terminal's first screen; None: as many as there are
+    point: Callable[[], Pointing] | None = None  # works out what a page follows, which other formats do without
 
     @property
     def pictures(self) -> Iterator[Picture]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -29,6 +30,7 @@ from attnviz.views.head_pictures import (
 )
 from attnviz.views.many_heads import describe_choice, draw_many, find_notable, has_many
 from attnviz.views.patches import draw_patches
+from attnviz.views.pointing import follow_places
 from attnviz.views.tables import heads_table, layers_table, sort_places, top_table
 from attnviz.views.tokens import TokenSelection, list_left_out, measure_hidden, select_tokens
 
@@ -113,6 +115,7 @@ def heatmap_report(
         screen=tuple((maps.layer_numbers[layer], int(maps.head_names[head])) for layer, head in shown),
         hint=describe_names(maps),
         panels=pictures if notable and drawn and not isinstance(drawn[0], Heatmap) else (),
+        point=partial(follow_places, maps, places) if patches and maps.self_attention else None,
     )
     is_alone = len(maps.keys) == 1 and maps.sink is None
     return replace(report, blocks=(Note(ONE_KEY, leads=True), *notes), screen=()) if is_alone else report

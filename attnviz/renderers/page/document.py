@@ -19,11 +19,20 @@ from attnviz.renderers.page.captions import exactness_of_maps
 from attnviz.renderers.page.chart_parts import describe_charts
 from attnviz.renderers.page.downsample import block_for, pool_heatmap
 from attnviz.renderers.page.factor_parts import describe_factors
-from attnviz.renderers.page.map_parts import describe_axis, describe_maps, describe_scale, distinct, list_scales
-from attnviz.report import FigureStyle, Graph, Picture, Report, Scale, Table
+from attnviz.renderers.page.map_parts import (
+    Shared,
+    describe_axis,
+    describe_maps,
+    describe_scale,
+    distinct,
+    list_scales,
+    share_bytes,
+)
+from attnviz.report import FigureStyle, Graph, Picture, Pointing, Report, Scale, Table
 from attnviz.words import list_phrases, phrase
 
 N_COLOURS = 256
+LOOKS_ROOM = 150_000  # bytes for what places of an image look at: with all else, 12 heads stay below 400 kB
 MAX_DIGITS = 6  # of a number of a table
 ATLAS_DIGITS, ATLAS_PLACES = 3, 5  # of each number of an atlas
 OF_MOMENTS = Scale("lift", 1.0, 16.0, "shade in a moment: × an equal share")
@@ -37,6 +46,9 @@ def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Pa
     if report.atlas is not None:  # which shows all that pictures of its heads do
         report = replace(report, blocks=tuple(block for block in report.blocks if not isinstance(block, Picture)))
     maps, parts, exactness = _maps(report, look)
+    pointing, looks, how_exact = (
+        ({}, (), ()) if report.point is None else _describe_pointing(report.point(), len(parts), look)
+    )
     charts = [*describe_charts(report)]
     tables = [*map(_table, report.listed)]
     atlas = None if report.atlas is None else round_numbers(report.atlas, ATLAS_DIGITS, ATLAS_PLACES)
@@ -60,6 +72,7 @@ def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Pa
         "hint": report.hint,
         "answer": None if report.answer is None else asdict(report.answer),
         **maps,
+        **pointing,
         **({"atlas": atlas | {"shades": describe_scale(OF_MOMENTS)}, **_colours(look, {"lift"})} if atlas else {}),
         **({"graph": graph[0], **_colours(look, frozenset())} if graph else {}),
         "charts": charts,
@@ -67,12 +80,14 @@ def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Pa
         "reading": [phrase(f"about.{name}", look.lang) for name, is_there in reading.items() if is_there],
         "exactness": [
             *exactness,
+            *how_exact,
             *([phrase("about.numbers", look.lang)] if charts else ()),
             *([phrase("about.atlas", look.lang, digits=ATLAS_DIGITS, places=ATLAS_PLACES)] if atlas else ()),
             *([phrase("ui.rounded", look.lang)] if tables and not parts else ()),
         ],
         "words": list_phrases(look.lang, "ui"),
     }
+    parts = (*parts, *looks)
     return {**document, "parts": [[*map(len, part)] for part in parts]}, parts
 
 
@@ -101,6 +116,26 @@ def _maps(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Part
     said = (*exactness_of_maps(precision, look.lang, some_exact=not all(ranged), block=block), *exactness)
     packed = (cells.pack(each.values, kept) for each, kept in zip(maps, chosen, strict=True))
     return document, (*packed, *of_factors), said
+
+
+def _describe_pointing(
+    pointing: Pointing, first: int, look: FigureStyle
+) -> tuple[Mapping[str, object], Parts, tuple[str, ...]]:
+    """What a page holds of an image that is pointed at, and how exact; `first`: the place of its first part."""
+    shares = Shared()
+    precision = cells.precision_for([*pointing.looks.values()], room=LOOKS_ROOM)
+    described = {
+        "block": pointing.block,
+        "beside": pointing.beside,
+        "heads": [*pointing.looks],
+        "first": first,
+        "precision": None if precision is None else asdict(precision),
+        "equal": [share_bytes(each.astype("<f4"), shares) for each in pointing.equal.values()],
+        "shares": [*shares.values()],
+    }
+    fine = "0" if precision is None else f"1/{4**precision.fine:,}"
+    said = phrase("about.pointing", look.lang, block=pointing.block, fine=fine)
+    return {"pointing": described}, tuple(cells.pack(each, precision) for each in pointing.looks.values()), (said,)
 
 
 def _table(table: Table) -> Mapping[str, object]:

@@ -16,6 +16,7 @@ PARTS = {
     "atlas": "atlas.js",
     "graph": "graph.js",
     "maps": "maps.js",
+    "pointing": "pointing.js",
     "charts": "charts.js",
     "tables": "table.js",
     "factored": "long.js",

@@ -35,6 +35,7 @@ export function overview(panel) {
   drawAll(small);
   const forbids = picture.maps.some((number) => cellsOf(number).allowed);
   return {
+    small,
     legend: () => legend(scale, forbids),
     mark: hint,
     draw: () => drawAll(small),

@@ -43,8 +43,8 @@ LADDER = tuple(
 )
 
 
-def precision_for(maps: Sequence[Cells], *, pooled: bool = False) -> Precision | None:
-    """The best precision at which these weights, each 0 to 1, find room on a page; the same for all of them.
+def precision_for(maps: Sequence[Cells], *, pooled: bool = False, room: int = ROOM) -> Precision | None:
+    """The best precision at which these weights, each 0 to 1, find `room` bytes on a page; the same for all of them.
 
     Means of blocks, `pooled`, lie far below 1 and close together: of them there are fewer, and all are fine.
     """
@@ -59,7 +59,7 @@ def precision_for(maps: Sequence[Cells], *, pooled: bool = False) -> Precision |
     counts = np.zeros(256, dtype=np.int64)  # of cells at each level, in every `step`-th row only
     for cells in maps:
         counts += np.bincount(_codes(cells[::step]).view(np.uint8)[:, 1::2].ravel(), minlength=256)
-    shares, room = counts / counts.sum(), max(ROOM * 8, n_cells * MIN_BITS) / n_cells
+    shares, room = counts / counts.sum(), max(room * 8, n_cells * MIN_BITS) / n_cells
     return next((each for each in LADDER if _count_bits(shares, each) <= room), LADDER[-1])
 
 

@@ -109,16 +109,17 @@ function lightUp(plot, { query, key }) {
 }
 
 // Frames around the row, the column and the cell; a pale line beside a dark one is seen on every colour.
-function paintCross({ pen, side, left, top, width, height }, { query, key, word }, colour) {
+function paintCross({ pen, side, left, top, width, height }, { query, key, word, alone }, colour) {
   const room = side < THIN ? 2 : 0; // so that frames do not lie on what they are around
   const [x, y] = [key * side - left - room, query * side - top - room].map(Math.round);
   const across = side + 2 * room;
-  const frames = [
+  const cell = [x, y, across, across, 2];
+  const lines = [
     ...(query === null ? [] : [[-4, y, width + 8, across, 1]]),
     ...(key === null ? [] : [[x, -4, across, height + 8, 1]]),
-    ...(word ? [] : [[x, y, across, across, 2]]),
+    ...(word ? [] : [cell]),
   ];
-  for (const [from, to, wide, high, line] of frames) {
+  for (const [from, to, wide, high, line] of alone ? [cell] : lines) {
     for (const [stroke, thickness] of [
       [colourOf("--paper"), line + 2],
       [colour, line],

@@ -1,0 +1,127 @@
+// Over an image: who points at a place of it, or moves there by arrow keys, sees what every head gives from there.
+import { bytesOf, Cells, unpackedExact, unpackedRanges } from "./cells.js";
+import { parts } from "./content.js";
+import { byId, content, element, nextFrame, write } from "./dom.js";
+import { cellAt, paint } from "./painting.js";
+import { Plot } from "./plot.js";
+import { said, tell } from "./readout.js";
+import { pictureOf, scaleOf } from "./state.js";
+import { makers } from "./views.js";
+
+const { block, beside, heads: known, first, precision, equal, shares } = content.pointing;
+const N_STRONGEST = 3; // heads that are named, with the part of the image that each gives most
+const hasRoomBeside = matchMedia("screen and (min-width: 60rem)");
+const ofRoom = makers.overview;
+const unpackedLooks = new Map();
+
+makers.overview = (panel) => {
+  const view = ofRoom(panel);
+  const heads = view.small.filter(({ map }) => known.includes(map.name));
+  if (!heads.length) return view;
+  const [heading] = panel.children;
+  const pointer = new ImagePointer(heads, heading, view.mark);
+  if (hasRoomBeside.matches) byId("beside").append(pointer.part);
+  else {
+    pointer.part.append(byId("readout"));
+    heading.before(pointer.part); // which may take fewer lines for another place, and would move it
+  }
+  pointer.plot.fit();
+  return {
+    ...view,
+    mark: () => pointer.point(null), // what is chosen by a key is not where the mouse rests
+    draw: () => {
+      view.draw();
+      pointer.plot.fit();
+    },
+  };
+};
+
+class ImagePointer {
+  constructor(heads, heading, rest) {
+    Object.assign(this, { heads, heading, rest, over: null, title: heading.textContent });
+    this.before = heads.map(({ cells }) => cells);
+    const [{ cells, map }] = heads;
+    const none = new Uint8Array(cells.nRows * cells.nColumns); // no cell is allowed, so that only the image is seen
+    const image = new Cells(cells.nRows, cells.nColumns, none, none, null, cells.shares);
+    image.isOfPairs = true; // which are not hatched
+    this.plot = new Plot(image, { ...map, title: write("ui.image") }, scaleOf(), (cell) => this.point(cell));
+    const hint = element("p", { class: "hint" }, write("ui.point_at_image"));
+    this.part = element("div", { class: "image" }, hint, element("div", {}, this.plot.frame));
+    for (const head of heads) {
+      head.button.addEventListener("pointermove", (event) => {
+        this.point(event.target === head.canvas ? cellAt(head, event) : null);
+      });
+      head.button.addEventListener("pointerleave", () => this.point(null));
+    }
+  }
+
+  point(cell) {
+    this.over = cell;
+    this.follow();
+  }
+
+  // The place that is pointed at, or that is chosen: without one, what the picture is of.
+  follow() {
+    const at = this.over ?? this.plot.chosen();
+    const mark = at && { ...at, alone: true }; // a frame without lines across
+    this.plot.over = mark;
+    this.plot.show();
+    for (const [place, head] of this.heads.entries()) {
+      const looks = at ? looksFrom(head, at) : this.before[place];
+      Object.assign(head, { cells: looks, lit: mark, over: mark });
+      head.images.clear();
+      nextFrame(head, () => paint(head));
+    }
+    this.heading.textContent = at ? write("ui.from_patch", { place: nameOfPart(at, this.plot.cells) }) : this.title;
+    if (at) this.tell(at);
+    else this.rest();
+  }
+
+  tell(at) {
+    const picture = pictureOf();
+    const strongest = this.heads.map(({ cells, number }) => {
+      const [[query, key]] = cells.best(1);
+      const title = picture.titles[picture.maps.indexOf(number)];
+      const weight = said(cells, query, key);
+      return { query, key, cells, told: `${title} → ${nameOfPart({ query, key }, cells)} (${weight})` };
+    });
+    const weightOf = ({ cells, query, key }) => cells.at(query, key);
+    strongest.sort((a, b) => weightOf(b) - weightOf(a));
+    const told = strongest.slice(0, N_STRONGEST).map((each) => each.told);
+    const others = beside[partOf(at, this.plot.cells)];
+    tell(write("ui.looks_from_patch", { told: told.join(" · ") }), others && write("ui.beside_image", { others }));
+  }
+}
+
+const partOf = ({ query, key }, { nColumns }) =>
+  Math.floor(query / block) * Math.ceil(nColumns / block) + Math.floor(key / block);
+
+// Of single patches "3,9", of a part of several "2–3,8–9".
+function nameOfPart({ query, key }, { nRows, nColumns }) {
+  const span = (at, length) => {
+    const from = at - (at % block);
+    return block === 1 ? at : `${from}–${Math.min(from + block, length) - 1}`;
+  };
+  return `${span(query, nRows)},${span(key, nColumns)}`;
+}
+
+// What a head gives each patch, from one of them: of a part, the same for all of its patches.
+function looksFrom({ map, cells: { nRows, nColumns } }, at) {
+  const head = known.indexOf(map.name);
+  const nParts = beside.length;
+  if (!unpackedLooks.has(head)) {
+    const packed = parts[first + head];
+    const looks = precision
+      ? unpackedRanges(...packed, nParts, nParts, precision)
+      : unpackedExact(...packed, nParts * nParts);
+    unpackedLooks.set(head, looks);
+  }
+  const looks = unpackedLooks.get(head);
+  const begin = partOf(at, { nColumns }) * nParts;
+  const stored = looks.constructor.from({ length: nRows * nColumns }, (_, place) => {
+    const patch = { query: Math.floor(place / nColumns), key: place % nColumns };
+    return looks[begin + partOf(patch, { nColumns })];
+  });
+  const share = new Float32Array(bytesOf(shares[equal[head]]).buffer)[begin / nParts];
+  return new Cells(nRows, nColumns, null, stored, precision, new Float32Array(nRows).fill(share));
+}
