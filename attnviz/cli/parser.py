@@ -143,6 +143,8 @@ def _make_command_class(command: Command) -> type[TyperCommand]:
                     ctx.exit()
                 if surplus:
                     example = find_example(load(command.spec))
+                    if load("attnviz.text.files:is_image")(surplus[0]):
+                        ctx.fail(f"unexpected: {' '.join(surplus)}. Of several images each follows --text-file")
                     ctx.fail(f"unexpected: {' '.join(surplus)}. A text stands in quotes. Such as: {example}")
             ctx.params = {name: value for name, value in words.items() if value is not None and value != ()}
             return []

@@ -90,6 +90,8 @@ def test_a_command_says_where_heads_look_on_one_screen(tmp_path: Path, photo: st
     Image.open(photo).resize((900, 100)).save(tmp_path / "wide.png")
     for refused, said in (
         ((photo, "what is this?", *model), "reads no words"),
+        ((photo, photo, *model), f"Several images: --text-file {photo} --text-file {photo}."),
+        ((photo, photo, "b.jpg", *model), "unexpected: b.jpg. Of several images each follows --text-file"),
         ((photo, *model, "--query", "9,0"), "no patch 9,0 among 6 × 6. Rows are 0 to 5, columns 0 to 5."),
         ((photo, *model, "--max-tokens", "5"), "--max-tokens is for texts"),
         ((photo, "--model", "multi"), "is a picture or a sound"),

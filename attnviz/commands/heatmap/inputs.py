@@ -1,5 +1,6 @@
 """What `attnviz heatmap` reads and writes."""
 
+import shlex
 from pathlib import Path
 
 from attnviz.commands.heatmap.spec import HeatmapSpec
@@ -27,6 +28,9 @@ def heatmap_inputs(spec: HeatmapSpec) -> Inputs:
         if spec.figure.pick:
             select_pairs(spec.figure.pick, range(reference.n_layers), range(reference.n_heads))
     files = {each: Path(each) for each in resolve_argument(spec.text).text_file if is_image(each)}
+    if files and spec.question is not None and is_image(spec.question) and Path(spec.question).is_file():
+        named = " ".join(f"--text-file {shlex.quote(each)}" for each in (*files, spec.question))
+        raise InvalidOption(f"{spec.question} stands where a question does", hint=f"Several images: {named}.")
     if files and reference.reads_images:
         photo = load("attnviz.images:Photo")  # numpy comes with it
         photos = [photo.open(each, spec.question or "") for each in files.values()]
