@@ -47,7 +47,7 @@ def describe_answer(maps: AttentionMaps, answer: TextAnswer) -> Note:
     told = sorted(range(len(answer.words)), key=lambda place: -abs(answer.words[place]))[:N_WORDS]
     without = [(label_token(maps.keys, place, MAX_LABEL), write(answer.value - answer.words[place])) for place in told]
     words = ", ".join(f"{word} {value}" for word, value in without if value != write(answer.value))
-    said = f"without {words}" if words else "no word alone changes it"
+    said = f"{answer.label} without {words}" if words else "no word alone changes it"
     return Note(f"Answer: {answer.label} {write(answer.value)}; {said}.", leads=True)
 
 

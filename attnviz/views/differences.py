@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from attnviz.display import escape_for_display, format_count, list_first
 from attnviz.records.differences import FILES, NUMBER, NUMBERS, OTHER_BYTES, WEIGHT, Diff, Difference, Value
@@ -71,6 +72,10 @@ def _describe_kind(kind: Sequence[Difference]) -> str:
     first = kind[0]
     if len(kind) == 1:
         return describe_difference(first)
+    if first.what.startswith("setting"):
+        is_one = len({(each.before, each.after) for each in kind}) == 1
+        alike = replace(first, job="") if is_one else first
+        return f"{len(kind):,} jobs{': ' if is_one else ', such as '}{describe_difference(alike)}"
     noun = f"{first.ending.removeprefix('.') or 'other'} files"
     if first.what != "file":
         noun = f"facts ({shorten_name(first.what)})"
@@ -88,6 +93,9 @@ def describe_difference(difference: Difference) -> str:
     """Write one difference as a sentence."""
     subject, said = _name_subject(difference), shorten_text(difference.said)
     before, after = (_format_value(value) for value in (difference.before, difference.after))
+    if difference.what.startswith("setting"):
+        before, after = (f"“{value}”" if " " in value else value or "not set" for value in (before, after))
+        return f"{subject}: {before} became {after}."
     if difference.kind != "differs":
         value = before or after
         return f"{subject} is {_name_side(difference)}{f' ({value})' if value else ''}."

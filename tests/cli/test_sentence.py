@@ -34,7 +34,7 @@ def test_what_is_meant(line: str, found: str, tmp_path: Path, monkeypatch: pytes
 
 def test_a_sentence_alone_is_a_page(attnviz: RunHere, tmp_path: Path) -> None:
     ran = worked(attnviz("the acting saved the film"))
-    assert "Answer: negative 82 %; without saved 58 %" in ran.stdout
+    assert "Answer: negative 82 %; negative without saved 58 %" in ran.stdout
     assert "attention/attention.html" in ran.stderr
     assert (tmp_path / "attention/attention.html").is_file()
 

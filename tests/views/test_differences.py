@@ -50,8 +50,9 @@ def test_where_nothing_differs_it_says_how_much_was_compared() -> None:
     [
         (NUMBER, "a: entropy of layer 0, head 1 in a text: 1.25 became 1.5."),
         (replace(NUMBER, layer=None, head=None, of="multi:2"), "a: entropy of multi:2 in a text: 1.25 became 1.5."),
+        (Difference("setting text", "a", before="a b", after="c d"), "a: setting text: “a b” became “c d”."),
         (Difference("texts", "a", before="0" * 64, after="1"), "a: texts: sha256 00000000… became 1."),
-        (Difference("setting dpi", "a", before="40", after=None), "a: setting dpi is only in BEFORE (40)."),
+        (Difference("setting dpi", "a", before="40", after=None), "a: setting dpi: 40 became not set."),
     ],
 )
 def test_each_difference_is_one_sentence(difference: Difference, said: str) -> None:
@@ -75,6 +76,7 @@ def test_each_difference_is_one_sentence(difference: Difference, said: str) -> N
             replace(PICTURE, what="changed file", said="is gone"),
             "2 files that were changed later differ, such as a: x.png",
         ),
+        (Difference("setting model", before=None, after="single"), "2 jobs: setting model: not set became single."),
         (replace(PICTURE, after=None), "2 pictures are only in BEFORE, such as a: x.png."),
         (replace(PICTURE, file="a/x.csv"), "2 csv files differ, such as a: x.csv: 7 pixels"),
         (replace(PICTURE, file="a/x"), "2 other files differ, such as a: x: 7 pixels"),

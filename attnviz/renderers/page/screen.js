@@ -3,7 +3,7 @@
 import { pathOf, spotsOf } from "./arcs.js";
 import { legend } from "./colour.js";
 import { cellsOf, lineOfHead, maps, pictures, rowsOf, writingOf } from "./content.js";
-import { byId, chooser, content, drawing, element, isolated, roving, say, write } from "./dom.js";
+import { button, byId, chooser, content, drawing, element, isolated, roving, say, write } from "./dom.js";
 import { drawAll, Thumbnail } from "./overview.js";
 import { paint } from "./painting.js";
 import { tell } from "./readout.js";
@@ -19,6 +19,7 @@ const N_TOLD_WORDS = 4;
 const [FOR, AGAINST, RECEIVED] = ["var(--head-1)", "var(--head-0)", "var(--tint)"];
 const SAID = /^(?<name>.*?)( ?(?<none>\(.*\)|（没有）)| (?<share>\d+) %)?$/u; // "next token 96 %", of which a text may have none
 const HERE = /; here |；这里 /u; // what a head does in this text that has no name over many
+const KIND_AND_HEAD = /([^,;:，；：]* \d+\.\d+)(?= \d+ %)/u;
 const PAIR = /^(?<query>\d+) .* → (?<key>\d+) /u;
 const inPercent = (share) => `${Math.round(100 * share)}\u00a0%`; // no line breaks before the sign
 const asTold = (number) => (content.answer.is_probability ? inPercent(number) : String(Number(number.toPrecision(3))));
@@ -36,8 +37,10 @@ export function screen(panel) {
   roving(rows, ".map");
   roving(rows, "[role=switch]");
   panel.append(answer?.part ?? keyTo([RECEIVED, write("ui.received")]), sentence.part);
-  const hint = [content.hint, answer && write("ui.boxes")].filter(Boolean).join(" ");
-  panel.append(byId("readout"), element("p", { class: "hint" }, hint), rows);
+  const [namedBy, ...known] = content.hint.split(" · ");
+  const hint = [namedBy, answer && write("ui.boxes")].filter(Boolean).join(" ");
+  const line = lineOfKinds(heads);
+  panel.append(byId("readout"), line, ...known.map(overManyTexts), element("p", { class: "hint" }, hint), rows);
   const draw = () => {
     drawAll(heads.map(({ small }) => small));
     sentence.mark();
@@ -73,6 +76,32 @@ function headsByKind() {
     for (const head of of) head.colour = colour;
   }
   return named.flat();
+}
+
+// Each kind with its heads, which lead to their maps: on a narrow screen those are far below.
+function lineOfKinds(heads) {
+  const line = element("p", { class: "kinds" });
+  for (const [kind, ofKind] of Map.groupBy(heads, (head) => head.kind)) {
+    const name = element("b", {}, kind);
+    name.style.color = ofKind[0].colour;
+    line.append(element("span", {}, name, ...ofKind.flatMap((head) => [" ", leadTo(head)])));
+  }
+  roving(line, "button");
+  return line;
+}
+
+function leadTo({ title, small }) {
+  const lead = () => {
+    small.button.focus({ preventScroll: true });
+    small.button.scrollIntoView({ block: "center" });
+  };
+  return button(title, lead, { class: "plain" });
+}
+
+// What heads do that was measured over many texts, though this one may not show it: "induction 18.6" stands out.
+function overManyTexts(said) {
+  const parts = said.split(KIND_AND_HEAD).map((part, at) => (at % 2 ? element("b", {}, part) : part));
+  return element("p", {}, ...parts);
 }
 
 // A map with words at its sides, and below it the head's strongest pair.

@@ -91,7 +91,7 @@ def test_a_batch_and_itself_do_not_differ(pair: Path) -> None:
     [
         ({"settings": {"text": ["another"]}}, "first: setting text: "),
         ({"settings": {"model": "random:2"}}, "first: setting model: multi:2 became random:2."),
-        ({"settings": {"width": 9}}, "first: setting width is only in AFTER (9)."),
+        ({"settings": {"width": 9}}, "first: setting width: not set became 9."),
         ({"inputs": {"texts": "0" * 64}}, "first: texts: sha256 "),
         ({"fingerprint": "0" * 64}, "first: fingerprint (of the defaults and the code): sha256 "),
         ({"command": "explain"}, "first: command: heatmap became explain."),

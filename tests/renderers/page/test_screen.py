@@ -116,6 +116,16 @@ def test_heads_stand_by_what_they_look_at_each_with_its_strongest_pair(answered:
     assert sum(kind.startswith("var(--quiet)") for kind in kinds) == quiet
 
 
+def test_a_phone_shows_at_once_which_heads_look_at_the_previous_word_and_leads_to_them(answered: Opened) -> None:
+    answered.page.set_viewport_size({"width": 390, "height": 844})
+    kind = answered.page.locator(".kinds > span", has_text="previous token")
+    assert kind.inner_text().split() == ["previous", "token", "1.3", "0.4"]
+    assert kind.bounding_box()["y"] < 800
+    kind.get_by_role("button", name="0.4").click()
+    assert answered.page.evaluate("document.activeElement.innerText").startswith("0.4 previous token")
+    assert 0 < answered.page.evaluate("document.activeElement.getBoundingClientRect().top") < 844
+
+
 def test_twelve_heads_and_the_sentence_fit_a_laptop(answered: Opened) -> None:
     answered.page.set_viewport_size({"width": 1280, "height": 800})
     ends = answered.page.locator(".heads .map").evaluate_all("all => all.map((x) => x.getBoundingClientRect().bottom)")
