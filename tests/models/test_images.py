@@ -29,17 +29,20 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], tuple[int, int
     "deit": ({}, CROPPED, ["[CLS]", "[DISTILLATION]"], (6, 6)),
     "dinov2": ({}, LONG, ["[CLS]"], (6, 8)),
     "dinov3_vit": ({"num_register_tokens": 2}, SQUARE, ["[CLS]", "[REGISTER 0]", "[REGISTER 1]"], (6, 6)),
+    "dinov2_with_registers": ({"num_register_tokens": 1}, CROPPED, ["[CLS]", "[REGISTER]"], (6, 6)),
     "beit": ({}, SQUARE, ["[CLS]"], (6, 6)),
+    "data2vec-vision": ({}, SQUARE, ["[CLS]"], (6, 6)),
+    "dpt": ({"is_hybrid": False, "backbone_out_indices": [0]}, SQUARE, ["[CLS]"], (6, 6)),
     "siglip_vision_model": ({}, SQUARE, [], (6, 6)),
     "ijepa": ({}, SQUARE, [], (6, 6)),
     "clip_vision_model": ({}, CROPPED, ["[CLASS]"], (6, 6)),
 }
 
 
-def make(folder: Path, kind: str) -> str:
-    """Save one of KINDS, or another as simple, with random weights."""
+def make(folder: Path, kind: str, **others: Any) -> str:
+    """Save one of KINDS, or another as simple or with settings of its own, with random weights."""
     settings, reading, *_ = KINDS.get(kind, ({}, SQUARE))
-    pretrained.built(kind, **PATCHES, **settings).save_pretrained(folder)
+    pretrained.built(kind, **PATCHES, **settings, **others).save_pretrained(folder)
     transformers.CLIPImageProcessorPil(**reading).save_pretrained(folder)
     return str(folder)
 
@@ -87,6 +90,7 @@ def test_a_command_says_where_heads_look_on_one_screen(tmp_path: Path, photo: st
     assert len(ran.stdout.splitlines() + ran.stderr.splitlines()) <= 25
     written = {each.name for each in (tmp_path / "out").iterdir()}
     assert written == {"patches.png", "attention.html", "attention.safetensors"}
+    windows = make(tmp_path / "swin", "swin", depths=[1], num_heads=[2], window_size=3)
     Image.open(photo).resize((900, 100)).save(tmp_path / "wide.png")
     for refused, said in (
         ((photo, "what is this?", *model), "reads no words"),
@@ -98,10 +102,20 @@ def test_a_command_says_where_heads_look_on_one_screen(tmp_path: Path, photo: st
         ((str(tmp_path / "wide.png"), *model), "900 × 100 pixels. An image may be 8 times as long"),
         # Half of its patches are left out, at random: which are there is not known.
         ((photo, "--model", make(tmp_path / "mae", "vit_mae")), "positions change with the image, and no grid"),
+        ((photo, "--model", windows), ".attention looks within each of 4 windows, which are"),
         (("the cat", "sat", "--model", "multi"), "unexpected: sat"),
     ):
         ran = run_here("heatmap", *refused, *out)
         assert (ran.exit_code, said in ran.stderr) == (2, True), ran.stderr
+
+
+def test_a_package_that_reading_needs_is_named(tmp_path: Path, photo: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ImportError("\nReader requires the Torchvision library but it was not found. Check out the page.")
+
+    monkeypatch.setattr(transformers.AutoImageProcessor, "from_pretrained", fail)
+    with pytest.raises(AttnvizError, match=r"requires the Torchvision library but it was not found\. Install that"):
+        attnviz.attention(photo, model=make(tmp_path / "vit", "vit"), device="cpu")
 
 
 def test_a_question_about_an_image_is_answered_and_drawn(tmp_path: Path, photo: str) -> None:
@@ -189,3 +203,21 @@ def test_dinov2_is_converted_from_its_package_and_looks_at_the_face() -> None:
     maps = attnviz.attention(str(get_sample_data("grace_hopper.jpg", asfileobj=False)), model="dinov2", layer=8, head=4)
     look = maps.weights[0, 0, 0, 1:].reshape(28, 24)
     assert look[6:17, 8:17].sum() > 3 * 11 * 9 / (28 * 24)  # three times what it would get if each place got the same
+
+
+def test_dinov2_gives_what_its_package_gives(photo: str) -> None:
+    """Of the graph of the package up to the last norm of its backbone, as the reference of ONNX works it out."""
+    reference = pretrained.packaged("dinov2")
+    onnx = pytest.importorskip("onnx", reason="needs onnx: pip install 'attnviz[dinov2]'")
+    from onnx.reference import ReferenceEvaluator
+    from onnx.utils import Extractor
+
+    graph, last = onnx.load(str(reference.source)), "/backbone/layernorm/Add_1_output_0"
+    graph.graph.value_info.append(onnx.helper.make_tensor_value_info(last, onnx.TensorProto.FLOAT, None))
+    backbone = ReferenceEvaluator(Extractor(graph).extract_model(["input_image"], [last]))
+    pixels = np.random.default_rng(0).normal(size=(1, 3, 224, 224)).astype(np.float32)
+    (expected,) = backbone.run(None, {"input_image": pixels})
+    model = reference.open([Photo.open(Path(photo))]).loaded.model
+    with torch.inference_mode():
+        states = model(pixel_values=torch.tensor(pixels)).last_hidden_state.numpy()
+    np.testing.assert_allclose(states, expected, rtol=2e-5, atol=2e-5)

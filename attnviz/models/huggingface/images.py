@@ -208,7 +208,9 @@ class ImageModel(HuggingFaceModel):
         layers = {group: _list_layers(group, model) for group in recording.groups}
         for group in reversed(recording.groups):
             maps = recording.only(group)
-            if len(maps) == 1 and maps[0].self_attention and layers[group]:
+            if maps[0].provenance.facts.n_windows:
+                why = f"{group} looks within each of {len(maps)} windows, which are records of their own"
+            elif len(maps) == 1 and maps[0].self_attention and layers[group]:
                 before = [each for name, several in layers.items() if name != group for each in several]
                 look = watch(self._attend, layers[group][0], before)
                 found = locate(look, lambda image: self._prepare(photo, image), photo.image)

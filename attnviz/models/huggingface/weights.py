@@ -218,6 +218,9 @@ def _told(files: ModelFiles, what: str = "") -> Iterator[None]:
             known = f"transformers {version('transformers')}"
             problem = f"{files.folder / CONFIG} is of a type that {known} does not know: {str(kind)[:60]!r}"
             hint = "A newer one may."
+        elif isinstance(error, ImportError):  # such as torchvision, which parts of a model that read videos ask for
+            problem = f"{told} cannot be loaded: {reason.partition('. ')[0]}"
+            hint = "Install that package, and try again."
         elif what and not any(is_file(files.folder / name) for name in VOCABULARIES):
             problem = f"{files.folder} holds no tokenizer.json, and attnviz reads texts"
             hint = "attnviz.record takes other inputs in Python."
