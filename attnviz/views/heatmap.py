@@ -115,7 +115,7 @@ def heatmap_report(
         screen=tuple((maps.layer_numbers[layer], int(maps.head_names[head])) for layer, head in shown),
         hint=describe_names(maps),
         panels=pictures if notable and drawn and not isinstance(drawn[0], Heatmap) else (),
-        point=partial(follow_places, maps, places) if patches and maps.self_attention else None,
+        point=partial(follow_places, maps, places) if patches and maps.self_attention and len(places) > 1 else None,
     )
     is_alone = len(maps.keys) == 1 and maps.sink is None
     return replace(report, blocks=(Note(ONE_KEY, leads=True), *notes), screen=()) if is_alone else report

@@ -49,13 +49,17 @@ function unpack(number) {
   const allowed = mask ? bytesOf(mask) : null;
   const isExact = content.exact[number];
   const precision = isExact ? null : content.precision;
-  const stored = isExact
-    ? unpackedExact(...parts[number], nRows * nColumns)
-    : unpackedRanges(...parts[number], nRows, nColumns, precision);
+  const stored = storedIn(number, nRows, nColumns, precision);
   const shares = new Float32Array(bytesOf(content.shares[map.shares]).buffer);
   const cells = new Cells(nRows, nColumns, allowed, stored, precision, shares);
   cells.isOfPairs = map.row_axis === map.column_axis; // such as heads with heads: each two of them have one cell
   return cells;
+}
+
+// The cells of a part, as numbers or, at a precision, as codes.
+export function storedIn(part, nRows, nColumns, precision) {
+  if (!precision) return unpackedExact(...parts[part], nRows * nColumns);
+  return unpackedRanges(...parts[part], nRows, nColumns, precision);
 }
 
 // How a text is written: where spaces stand, and which tokens are markers of the model.

@@ -1,6 +1,6 @@
 // Over an image: who points at a place of it, or moves there by arrow keys, sees what every head gives from there.
-import { bytesOf, Cells, unpackedExact, unpackedRanges } from "./cells.js";
-import { parts } from "./content.js";
+import { bytesOf, Cells } from "./cells.js";
+import { storedIn } from "./content.js";
 import { byId, content, element, nextFrame, write } from "./dom.js";
 import { cellAt, paint } from "./painting.js";
 import { Plot } from "./plot.js";
@@ -80,7 +80,7 @@ class ImagePointer {
   tell(at) {
     const picture = pictureOf();
     const strongest = this.heads.map(({ cells, number }) => {
-      const [[query, key]] = cells.best(1);
+      const [[query, key] = [0, 0]] = cells.best(1); // none of the image may get anything
       const title = picture.titles[picture.maps.indexOf(number)];
       const weight = said(cells, query, key);
       return { query, key, cells, told: `${title} → ${nameOfPart({ query, key }, cells)} (${weight})` };
@@ -110,11 +110,7 @@ function looksFrom({ map, cells: { nRows, nColumns } }, at) {
   const head = known.indexOf(map.name);
   const nParts = beside.length;
   if (!unpackedLooks.has(head)) {
-    const packed = parts[first + head];
-    const looks = precision
-      ? unpackedRanges(...packed, nParts, nParts, precision)
-      : unpackedExact(...packed, nParts * nParts);
-    unpackedLooks.set(head, looks);
+    unpackedLooks.set(head, storedIn(first + head, nParts, nParts, precision));
   }
   const looks = unpackedLooks.get(head);
   const begin = partOf(at, { nColumns }) * nParts;
