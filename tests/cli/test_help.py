@@ -232,6 +232,8 @@ def test_one_name_means_one_thing() -> None:
     }
     assert all(len(with_limits[name]) == len(found[name]) for name in found), "written twice"
     assert {name for name, helps in several.items() if len(helps) > 1} == {
+        "answer",
+        "question",
         "lang",
         "open",
         "head",

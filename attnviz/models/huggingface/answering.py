@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from attnviz.bounded import check_room
+from attnviz.chats import Chat
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.attribution.subject import Answering, Subject, make_labelled_subject, make_subject
 from attnviz.models.batches import batch_by_length
@@ -100,6 +101,30 @@ class NextTokenModel(HeadedModel):
         target, against = (self._spell(each, logits) for each in (question.target, question.against))
         subject = self.subject(text, text_name, replace(question, target=target, against=against))
         return take_apart(subject, partial(self._name, subject.ids))
+
+    def read_once(self, text: str) -> tuple[str, Encoding]:
+        """Return a text as the model reads it, messages in its template, and its tokens, with room for one pass.
+
+        Raises as `encode` does, whatever the weights of all heads would take.
+        """
+        read = self._read(text).source
+        n_tokens = len(read.ids)
+        work = self._work(n_tokens, n_tokens, EVERY)
+        check_room(f"{n_tokens:,} tokens", work.fixed + work.per_token * n_tokens, self.spec.max_memory)
+        return (self.loaded.tokenizer.write_chat(text) if isinstance(text, Chat) else text), read
+
+    def describe_reading(self, text: str, text_name: str, read: Encoding) -> Provenance:
+        """Say where numbers on a text come from that was read once."""
+        return self._provenance_of(Read(read, None, "self"), text, text_name)
+
+    def spell_answer(self, text: str) -> tuple[int, ...]:
+        """Return the tokens of an answer without markers. Raises InvalidText where it has none."""
+        found = self.loaded.tokenizer.encode(text)
+        return tuple(i for i, is_marker in zip(found.ids, found.tokens.special, strict=True) if not is_marker)
+
+    def name_answer(self, ids: Sequence[int], answer: Sequence[int]) -> tuple[str, ...]:
+        """Return what each token of an answer adds behind other tokens."""
+        return self.loaded.tokenizer.decode_written(ids, answer, 0).pieces
 
     def _name(self, ids: Sequence[int], answer: int) -> str:
         """Name a token by what it adds behind the text, or where it adds nothing by its number."""

@@ -1,0 +1,149 @@
+"""`attnviz sources`: which passages of a prompt an answer needs."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float64
+
+from attnviz import store
+from attnviz.chats import Chat
+from attnviz.commands.sources.inputs import DECODERS
+from attnviz.commands.sources.passages import Prompt, split_prompt
+from attnviz.commands.sources.report import PICTURE, Sources, sources_report
+from attnviz.commands.sources.spec import SourcesSpec
+from attnviz.errors import InvalidModel, InvalidText
+from attnviz.inputs import Inputs
+from attnviz.records import Tokens
+from attnviz.running import Events, Progress
+from attnviz.running.pictures import Pictures
+from attnviz.table.numbers import Numbers
+
+if TYPE_CHECKING:  # torch comes with it
+    from attnviz.models.huggingface.answering import NextTokenModel
+    from attnviz.models.huggingface.continuing import Continuation
+    from attnviz.models.tokenizer import Encoding
+
+LEAST = 1.0  # nats that a passage has to cost beyond the best random knock-out
+
+
+def sources(spec: SourcesSpec, inputs: Inputs) -> Events:
+    """Let the model answer, knock each passage out, and draw what goes. Raises InvalidModel, InvalidText, TooLarge."""
+    from attnviz.models.huggingface.answering import NextTokenModel
+
+    pictures = Pictures.from_options(spec.figure, (PICTURE,), store.RECORD)
+    yield Progress(0, 1, "passages", label="reading the prompt")
+    model = inputs.model.open(inputs.corpus.texts)
+    if not isinstance(model, NextTokenModel):
+        raise InvalidModel(f"{inputs.model} writes no answer", hint=DECODERS)
+    prompt = split_prompt([each.text for each in inputs.documents], spec.passages, spec.question)
+    found = yield from find_sources(spec, model, prompt, inputs.corpus.name)
+    with store.locked(inputs.out):
+        drawn = yield from pictures.write(sources_report(found, spec.figure.title), inputs.out, None)
+    yield replace(drawn, rows=found.table.cells(), notices=(*inputs.corpus.notices, *drawn.notices))
+
+
+def find_sources(
+    spec: SourcesSpec, model: NextTokenModel, prompt: Prompt, name: str
+) -> Generator[Progress, None, Sources]:
+    """Let the model answer a prompt, and knock out one passage after another.
+
+    Raises InvalidModel where the model does not attend as it is told, InvalidText for a prompt or an answer without
+    tokens, TooLarge.
+    """
+    from attnviz.models.huggingface.continuing import Continuation
+
+    text, read = model.read_once(Chat.ask(prompt.text) if spec.model.chat else prompt.text)
+    parts = _place_passages(prompt, text, read)
+    ahead = Continuation(model, read.ids, start=parts[-1][-1] + 1)
+    answer = _choose_answer(spec, model, ahead, read.ids)
+    ahead.check(answer)
+    whole, attended = ahead.score(answer), ahead.look(answer, parts)
+    rng = np.random.default_rng(spec.model.seed)
+    rows, losses = list[dict[str, object]](), list[np.ndarray]()
+    for number, part in enumerate(parts):
+        yield Progress(number, len(parts), "passages")
+        losses.append(whole - ahead.score(answer, part))
+        loss, chance = float(losses[-1].sum()), None
+        if loss >= LEAST:
+            others = [place for other in parts if other is not part for place in other]
+            drawn = [rng.choice(others, min(len(part), len(others)), replace=False) for _ in range(spec.draws)]
+            chance = max(float((whole - ahead.score(answer, each.tolist())).sum()) for each in drawn)
+        is_needed = chance is not None and loss >= chance + LEAST
+        rows.append(
+            {"passage": number, "tokens": len(part), "loss": loss, "random": chance, "needed": is_needed}
+            | _describe_attention(attended[..., number])
+        )
+    without_all = ahead.score(answer, [place for part in parts for place in part])
+    return Sources(
+        texts=tuple(prompt.text[first:last] for first, last in prompt.passages),
+        answer=model.name_answer(read.ids, answer),
+        log_probability=float(whole.sum()),
+        table=Numbers.from_rows(rows, ("passage",)),
+        losses=np.stack(losses, axis=1),
+        together=float((whole - without_all).sum()),
+        n_draws=spec.draws,
+        provenance=model.describe_reading(prompt.text, name, read),
+    )
+
+
+def _place_passages(prompt: Prompt, text: str, read: Encoding) -> list[list[int]]:
+    """Return which tokens each passage is, of the prompt as the model reads it: within a template, or cut off.
+
+    The first token is in none: attention rests there that is needed nowhere. Raises InvalidText for a passage without
+    tokens, and where none is left for the question.
+    """
+    if len(read.tokens) < read.n_tokens:
+        problem = f"the prompt has {read.n_tokens:,} tokens, of which --max-tokens leaves {len(read.tokens):,}"
+        raise InvalidText(problem, hint="The question stands at the end: leave --max-tokens out, or give less text.")
+    begin = text.find(prompt.text)
+    if begin < 0:
+        raise InvalidText("the model's template changes the prompt", hint="Leave --chat out.")
+    parts = [_find_places(read.tokens, begin + first, begin + last) for first, last in prompt.passages]
+    for number, part in enumerate(parts):
+        if not part:
+            problem = f"passage {number} has no token beside the prompt's first, which is never knocked out"
+            raise InvalidText(problem, hint="Give longer passages.")
+    if parts[-1][-1] + 1 >= len(read.ids):
+        raise InvalidText("the model reads no question behind the passages", hint="Give it with --question.")
+    return parts
+
+
+def _find_places(tokens: Tokens, first: int, last: int) -> list[int]:
+    """Return which tokens, but for the first, cover a part of the text."""
+    spans = enumerate(tokens.offsets)
+    return [place for place, (begin, end) in spans if place and begin < end and begin < last and first < end]
+
+
+def _choose_answer(
+    spec: SourcesSpec, model: NextTokenModel, ahead: Continuation, ids: Sequence[int]
+) -> tuple[int, ...]:
+    """Return the tokens of the given answer, with a space before it where that is likelier, or what the model writes.
+
+    Raises InvalidText where these are none.
+    """
+    if spec.answer is not None:
+        spelled = [model.spell_answer(each) for each in (spec.answer, f" {spec.answer}")]
+        return max(spelled, key=lambda answer: float(ahead.score(answer).sum()))
+    written = ahead.write(spec.length)
+    answer = written[: _count_line(model.name_answer(ids, written))]
+    if not answer:
+        raise InvalidText(f"{model.name} answers nothing", hint="Ask in another way, or give --answer.")
+    return answer
+
+
+def _describe_attention(heads: Float64[np.ndarray, "layer head"]) -> dict[str, object]:
+    """Name, of the shares of attention that one passage gets, their mean and the head that gives most."""
+    layer, head = np.unravel_index(heads.argmax(), heads.shape)
+    return {"attention": float(heads.mean()), "reader": f"{layer}.{head}", "read": float(heads.max())}
+
+
+def _count_line(pieces: Sequence[str]) -> int:
+    """Count the tokens of an answer's first line that says something."""
+    for count in range(1, len(pieces) + 1):
+        if "\n" in pieces[count - 1] and "".join(pieces[: count - 1]).strip():
+            return count - 1
+    return len(pieces)
