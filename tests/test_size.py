@@ -40,7 +40,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/train": 1394,
     "attnviz/measures": 1285,
     "tests/views": 1281,
-    "attnviz/commands/batch": 1325,
+    "attnviz/commands/batch": 1324,
     "tests/measures": 1208,
     "attnviz/records": 1291,
     "attnviz/models/huggingface": 1655,
@@ -71,7 +71,7 @@ MAX_CODE_LINES = {
     "attnviz/commands": 94,
     "attnviz/commands/measures": 37,
     "attnviz/models/attentions": 545,
-    "attnviz/commands/sources": 308,
+    "attnviz/commands/sources": 309,
 }  # fmt: skip
 
 

@@ -96,8 +96,9 @@ def _place_passages(prompt: Prompt, text: str, read: Encoding) -> list[list[int]
     The first token is in none: attention rests there that is needed nowhere. Raises InvalidText for a passage without
     tokens, and where none is left for the question.
     """
-    if len(read.tokens) < read.n_tokens:
-        problem = f"the prompt has {read.n_tokens:,} tokens, of which --max-tokens leaves {len(read.tokens):,}"
+    n_read = len(read.ids) - sum(read.tokens.special)
+    if n_read < read.n_tokens:
+        problem = f"the prompt has {read.n_tokens:,} tokens, of which --max-tokens leaves {n_read:,}"
         raise InvalidText(problem, hint="The question stands at the end: leave --max-tokens out, or give less text.")
     begin = text.find(prompt.text)
     if begin < 0:

@@ -99,7 +99,7 @@ def test_the_one_passage_that_says_it_is_found_and_none_where_none_does(run_here
         (("--text", FACTS, "--answer", ""), "--answer is empty"),
         (("--text", FACTS, "--question", " "), "--question is empty"),
         (("--text", FACTS, "--question", "the film was"), "--question is the last passage, too"),
-        (("--text", FACTS, "--max-tokens", "5"), "--max-tokens leaves 5"),
+        (("--text", FACTS, "--max-tokens", "5"), "of which --max-tokens leaves 3"),
     ],
 )
 def test_what_cannot_be_asked(options: tuple[str, ...], said: str, llama: Path, run_here: RunHere) -> None:
