@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from PIL import EpsImagePlugin, Image
 
 import attnviz
-from attnviz import images
 from attnviz.errors import AttnvizError, InvalidOption, InvalidRecord, InvalidSource, TooLarge
 from attnviz.renderers.figure.files import draw_plan, plan_picture, png
 from attnviz.renderers.figure.scale import OVER_IMAGE
@@ -211,13 +210,3 @@ def test_postscript_named_png_runs_nothing(picture: Path, tmp_path: Path, monkey
     with pytest.raises(InvalidSource, match="cannot be read as an image"):
         attnviz.Grid(2, 2, image=picture)
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK"])
-def test_tiles_give_what_the_whole_image_gives(mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = np.random.default_rng(0).integers(0, 256, (50, 70, 4), dtype=np.uint8)
-    opened = Image.fromarray(drawn).convert("RGB" if mode in ("P", "CMYK") else "RGBA").convert(mode)
-    whole: Any = attnviz.Grid(3, 5, image=opened).pixels
-    monkeypatch.setattr(images, "TILE", 16)
-    tiled: Any = attnviz.Grid(3, 5, image=opened).pixels
-    np.testing.assert_array_equal(tiled, whole)

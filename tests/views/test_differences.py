@@ -125,7 +125,7 @@ def test_the_first_screen_is_small_and_a_document_has_all() -> None:
 def test_no_name_is_anything_but_a_name(text: str) -> None:
     numbers = (replace(NUMBER, job=text, text=text, measure=text), replace(NUMBER, measure=text, of=text))
     sides = ((text, text), (None, text), (text, None))
-    kinds = [Difference(text, text, text, text, text, 0, 0, text, *side, text) for side in sides]
+    kinds = [Difference(text, text, text, text, text, 0, 0, text, before, after, text) for before, after in sides]
     found = Diff((*numbers, *kinds, *kinds), numbers, jobs=(text,), failed_alike=(text,), versions=((text,) * 3,))
     report = diff_report(found, (text, text), [text])
     cells = [str(cell) for table in report.tables for row in table.rows for cell in row]

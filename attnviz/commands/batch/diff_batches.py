@@ -95,7 +95,7 @@ def compare_origins(before: Entry, after: Entry, versions: Sequence[object]) -> 
 def compare_numbers(before: Entry, after: Entry, tolerances: Tolerances, counts: Counter[str]) -> Iterator[Difference]:
     """Every text and number that differs or that only one has. One text at a time: a batch may have many."""
     by_text = [{text: [*of] for text, of in groupby(job.numbers, attrgetter("text"))} for job in (before, after)]
-    texts = ({Fact("text", after.name, text=text): "" for text in of} for of in by_text)
+    texts: list[Facts] = [{Fact("text", after.name, text=text): "" for text in of} for of in by_text]
     yield from find_differences(*texts, within=tolerances)
     for one, other in ((one, other) for _, one, other in pair(*by_text) if one and other):
         sides = [state_numbers(after.name, of) for of in (one, other)]
@@ -126,12 +126,14 @@ def compare_files(
         place = Difference("file", entries[1].name, path)
         check_sizes(path, [file.size for file in files if file], tolerances)
         try:
-            one, other = (file and read_file(folder, file) for folder, file in zip(folders, files, strict=True))
+            one, other = (
+                read_file(folder, file) if file else None for folder, file in zip(folders, files, strict=True)
+            )
         except InvalidSource as error:
             yield replace(place, what="changed file", said=error.problem)
             continue
         if one is None or other is None:
-            yield replace(place, **{"after" if other is None else "before": None})
+            yield replace(place, after=None) if other is None else replace(place, before=None)
             continue
         counts[FILES] += 1
         found = [*compare_contents(place, one, other, tolerances)] if one != other else []

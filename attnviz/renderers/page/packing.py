@@ -59,8 +59,8 @@ def precision_for(maps: Sequence[Cells], *, pooled: bool = False, room: int = RO
     counts = np.zeros(256, dtype=np.int64)  # of cells at each level, in every `step`-th row only
     for cells in maps:
         counts += np.bincount(_codes(cells[::step]).view(np.uint8)[:, 1::2].ravel(), minlength=256)
-    shares, room = counts / counts.sum(), max(room * 8, n_cells * MIN_BITS) / n_cells
-    return next((each for each in LADDER if _count_bits(shares, each) <= room), LADDER[-1])
+    shares, bits = counts / counts.sum(), max(room * 8, n_cells * MIN_BITS) / n_cells
+    return next((each for each in LADDER if _count_bits(shares, each) <= bits), LADDER[-1])
 
 
 def fits_ranges(cells: Cells) -> bool:

@@ -35,7 +35,7 @@ def outcome(tmp_path: Path, *models: str, **settings: Any) -> Result:
 def test_one_text(tmp_path: Path) -> None:
     found = outcome(tmp_path, text=(TEXT,))
     names = {file.name for file in found.files}
-    assert {"maps-layer-1.png", "rollout.png", "similarity.png", "multi-8.safetensors", "single.safetensors"} < names
+    assert {"maps-layer-1.png", "similarity.png", "multi-8.safetensors", "single.safetensors"} < names
     assert {file.name for file in (tmp_path / "out").iterdir()} == names
     assert list(data(found)["measures"]) == [measure.name for measure in MEASURES if not measure.of_some_texts]
 
