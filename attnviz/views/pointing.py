@@ -49,7 +49,7 @@ def _sum_parts(of_patches: Float[np.ndarray, "patch n"], grid: Grid, block: int)
     cells = of_patches.reshape(grid.n_rows, grid.n_columns, -1)
     for axis, length in enumerate((grid.n_rows, grid.n_columns)):
         cells = np.add.reduceat(cells, np.arange(0, length, block), axis=axis)
-    return cells.reshape(-1, cells.shape[-1])
+    return cells.reshape(cells.shape[0] * cells.shape[1], -1)
 
 
 def _name_beside(shares: Float[np.ndarray, " token"], names: Sequence[str]) -> str:
