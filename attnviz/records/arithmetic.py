@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 KEYS_AT_ONCE = 2**9  # summing more in float32 loses digits
 # Loading torch takes a second or two; per number it saves half of numpy's 1.4 to 2.7 ns.
 MIN_NUMBERS_FOR_TORCH = 2**28
-BITS_PER_NAT = float(np.log2(np.e))
+BITS_PER_NAT = float(np.log2(np.exp(1)))
 
 
 def count_cores() -> int:

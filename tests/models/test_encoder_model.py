@@ -223,14 +223,14 @@ def test_other_accelerators_are_those_that_torch_knows(monkeypatch: pytest.Monke
 RECALLED = "5 a3 b7 12 c0 d15 h1 9 e4 g2 f11 8"
 
 
-@pytest.mark.parametrize("heads", RECALL)
-def test_the_query_attends_to_items_and_never_to_itself(heads: str) -> None:
-    model = opened(f"recall:{heads}", Classifies)
+@pytest.mark.parametrize("name", RECALL)
+def test_the_query_attends_to_items_and_never_to_itself(name: str) -> None:
+    model, n_heads = opened(name, Classifies), int(name.removeprefix("recall:"))
     maps = model.attention(RECALLED)
-    assert (maps.n_heads, maps.keys.pieces) == (int(heads), ("[CLS]", *RECALLED.split()))
+    assert (maps.n_heads, maps.keys.pieces) == (n_heads, ("[CLS]", *RECALLED.split()))
     query = maps.weights[0, :, 0]
     assert (query[:, 0] == 0.0).all()
-    assert query[:, [piece[0].isalpha() for piece in maps.keys.pieces]].sum() > 0.95 * int(heads)
+    assert query[:, [piece[0].isalpha() for piece in maps.keys.pieces]].sum() > 0.95 * n_heads
 
 
 def test_eight_heads_recall_every_value() -> None:
