@@ -24,10 +24,10 @@ WITH_ROOMS = {"commands", "models", "renderers"}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
-    "tests/commands": 6918,
+    "tests/commands": 7576,
     "tests/models": 4952,
     "tests/renderers": 4551,
-    "attnviz/renderers/page": 3947,
+    "attnviz/renderers/page": 5000,
     "tests": 3290,
     "attnviz/renderers/figure": 2538,
     "attnviz/models": 2105,
