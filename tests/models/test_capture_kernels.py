@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -130,17 +129,15 @@ def test_many_cells_are_worked_out_a_few_heads_at_a_time() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
-def test_nested_tensors_are_padded() -> None:
+def test_nested_tensors_are_named_and_not_read() -> None:
     texts = [drawn(11, 3, 2, 4), drawn(12, 5, 2, 4)]
     nested = torch.nested.nested_tensor(texts, layout=torch.jagged).transpose(1, 2)
-    call = only(lambda: SDPA(nested, nested, nested))
-    assert call.weights.shape == (2, 2, 5, 5)
-    for row, text in enumerate(texts):
-        n = len(text)
-        states = text.transpose(0, 1)
-        np.testing.assert_allclose(call.weights[row, :, :n, :n], attention_weights(states, states).numpy(), atol=1e-6)
-        assert call.attendable[row, :n, :n].all()
-        assert call.attendable[row].sum() == n * n
+    calls: list[Call] = []
+    with capture(calls.append) as watching:
+        SDPA(nested, nested, nested)
+    assert not calls
+    (said,) = watching.unread.describe()
+    assert said.endswith("in nested tensors.")
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
@@ -227,20 +224,3 @@ def test_keys_that_are_no_tokens_are_a_sink(need_weights: bool, added: dict[str,
     np.testing.assert_allclose(call.weights, weights[..., :5].numpy(), atol=1e-6)
     np.testing.assert_allclose(call.sink, weights[..., 5].numpy(), atol=1e-6)
     assert call.attendable.shape == (2, 5, 5)
-
-
-@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
-@pytest.mark.parametrize("is_padded", [False, True])
-@pytest.mark.parametrize("kind", ["multihead", "relu", "gelu", "gelu, norm first"])
-def test_a_fast_path_is_held_against_what_it_gave(kind: str, is_padded: bool) -> None:
-    states = drawn(27, 2, 5, 8)
-    padding = torch.arange(5) > torch.tensor([[4], [2]]) if is_padded else None
-    if kind == "multihead":
-        run = partial(multihead(batch_first=True), *[states] * 3, key_padding_mask=padding)
-    else:
-        layer = nn.TransformerEncoderLayer(8, 2, 16, 0, kind[:4], batch_first=True, norm_first="first" in kind)
-        run = partial(nn.TransformerEncoder(layer, 1, enable_nested_tensor="first" not in kind).eval(), states)
-        run = partial(run, src_key_padding_mask=padding)
-    assert only(run).error < 1e-6
-    with lying(1.01), pytest.raises(InvalidRecord, match="do not give its output"):
-        captured(run)

@@ -14,6 +14,7 @@ from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 
 import attnviz
 from attnviz.errors import InvalidRecord
+from attnviz.models.capture.unread import KINDS
 from tests.models.captures import SDPA, drawn, recorded
 from tests.models.structures import Module, linears
 
@@ -101,14 +102,14 @@ def layer(**settings: Any) -> nn.Module:
 )
 def test_where_nothing_can_be_read_the_model_goes_on(run: Callable[[Tensor], Any], where: str) -> None:
     states = drawn(87, 2, 2, 3, 4)
-    with pytest.raises(InvalidRecord, match=f"no attention was seen.*hold none: {where}"), attnviz.record():
+    with pytest.raises(InvalidRecord, match=f"no attention was seen.*several lengths: {where}"), attnviz.record():
         run(states)
     with attnviz.record() as maps:
         run(states)
         fused(states)
     assert len(maps) == 2
     assert maps[0].provenance.facts.guess == maps.not_seen
-    assert maps.not_seen.startswith(f"Not in here: attention whose tensors stand for numbers and hold none: {where}")
+    assert maps.not_seen.startswith(f"Not in here: {KINDS['empty']}: {where}")
 
 
 def test_a_memory_that_is_learned_is_recorded_and_called_a_guess() -> None:

@@ -49,7 +49,6 @@ class Rule:
 
     def __init__(self, store: Store, take: Callable[[Seen], int | None], note: Callable[..., None]) -> None:
         self._store, self._take, self._note = store, take, note
-        self._nested: Tensor | None = None  # the last softmax over texts of several lengths
         self._weighed: tuple[Tensor, Tensor, Tensor] | None = None  # the last product element by element
 
     def soften(self, of: Operation, place: str) -> None:
@@ -69,15 +68,6 @@ class Rule:
             passing = seen | find_allowed(scores.movedim(axis, -1)).movedim(-1, axis)
             allowed = None if bool(passing.all()) else passing
         self._store.put(result, known._replace(softmax=Softmax(tuple(result.shape), place), allowed=allowed))
-
-    def look_nested(self, of: Operation) -> None:
-        """Look at a softmax over texts of several lengths, and at its product with values: padded to one another."""
-        if of.name != "matmul":
-            self._nested = of.result
-        elif of.tensors[0] is self._nested:
-            weights = of.tensors[0].float().to_padded_tensor(0.0)
-            allowed = torch.ones_like(of.tensors[0]).to_padded_tensor(0.0) > 0
-            self._take(Seen(weights.flatten(0, 1), None, None, allowed.flatten(0, 1), tuple(weights.shape)))
 
     def multiply(self, of: Operation) -> None:
         """Look at a product of matrices, of which either side may hold the weights."""

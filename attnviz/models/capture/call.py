@@ -45,6 +45,7 @@ class Call:
     n_heads_in_model: int | None = None  # that the call has, where layers or heads were chosen
     place_in_stack: int = 0  # where layers are outermost modules, the layer that the path is in
     root: str = ""  # the class of the outermost module; "" where there is none
+    lacks_fast_path: bool = False  # whether torch would have run its module as one operator if nobody had looked
 
     @property
     def weights(self) -> Float32[np.ndarray, "row head query key"]:

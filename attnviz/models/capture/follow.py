@@ -95,10 +95,6 @@ class Follower:
         known = [self.store.get(tensor) for tensor in of.tensors]
         if of.name in MOVES:
             self._move(of, known)
-        elif of.name in ("_nested_tensor_from_mask", "to_padded_tensor"):
-            if known[0] is not None and known[0].ids is not None:
-                n = known[0].ids.shape[1] if of.result.is_nested else of.result.shape[1]
-                self.store.put(of.result, known[0]._replace(ids=known[0].ids[:, :n]))
         elif of.name == "copy" and of.function._schema.name.endswith("_"):
             source = known[1] or NOTHING
             if source.ids is not None and _fits(source.ids.shape, of.result.shape):

@@ -1,7 +1,7 @@
 """Kernels that attend within one operator: what they were given, and their weights, worked out and held against them.
 
-torch has them behind scaled_dot_product_attention, behind nn.MultiheadAttention and nn.TransformerEncoderLayer in
-evaluation, and as flex_attention, whose changes to the scores come as code. The kernel that the model chose runs.
+torch has them behind scaled_dot_product_attention, and as flex_attention, whose changes to the scores come as code.
+The kernel that the model chose runs.
 """
 
 import math
@@ -13,16 +13,13 @@ from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Float32
-from torch import Tensor, nn
-from torch.func import functional_call
+from torch import Tensor
 
 from attnviz.models.capture.captured import check_error, find_allowed, full_precision, to_batch_heads
 from attnviz.models.capture.follow import Operation
 
 # In the names of kernels, whoever wrote them.
 SIGNS = ("attention", "attn", "transformer_encoder", "transformer_decoder")
-# Operators that are more than a kernel, and which arguments they attend from and to.
-LAYERS = {"_native_multi_head_attention": ("query", "key", "value"), "_transformer_encoder_layer_fwd": ("src",)}
 N_MIXED = 4  # random mixtures of components that are held against each other in the place of all
 AT_ONCE = 2**18  # scores that are held at a time, besides the weights: the processor's cache holds them
 
@@ -172,48 +169,3 @@ def _read_flex(of: Operation) -> Asked:
     work_out = sys.modules[type(of.function).__module__]._math_attention_inner
     before, after = work_out(query, key, value, score_mod, block_mask, scale, options, *buffers)
     return Asked(query, key, value, (after - before).to(query.dtype), scale=scale)
-
-
-# --- layers in one operator -------------------------------------------------------------------------------------------
-
-
-def run_in_parts(of: Operation, what: str) -> Tensor:
-    """Run as torch's own module does part by part, attention among them, what is one operator in evaluation.
-
-    Texts of several lengths may come as a nested tensor; what is returned is padded. Types of masks are torch's: 1 is
-    padding. Raises InvalidRecord where the operator gave something else.
-    """
-    given, output = of.arguments, of.results[0]
-    sides, hidden, is_padding = [given[side] for side in LAYERS[of.name]], given.get("mask"), given.get("mask_type")
-    real = torch.ones((), dtype=torch.bool, device=output.device)
-    if sides[0].is_nested:
-        lengths = torch.tensor([len(text) for text in sides[0].unbind()], device=output.device)
-        sides, output = [side.to_padded_tensor(0.0) for side in sides], output.to_padded_tensor(0.0)
-        hidden, is_padding = torch.arange(output.shape[1], device=output.device) >= lengths[:, None], True
-        real = ~hidden
-    sizes = given["embed_dim"], given["num_heads" if len(sides) == 1 else "num_head"]
-    if hidden is not None:
-        hidden = hidden if hidden.dtype == torch.bool else hidden == -torch.inf
-        hidden = hidden[:, None, None] if is_padding == 1 else hidden
-        hidden = hidden.expand(len(output), sizes[1], output.shape[1], hidden.shape[-1])
-        real = real & ~hidden.all(dim=-1).any(dim=1)
-        hidden = hidden.flatten(0, 1)
-    learned = [each for name, each in given.items() if name.rstrip("_12").endswith(("_weight", "_bias"))]
-    with torch.device("meta"):  # in training, so that it is not the same operator again
-        if len(sides) == 1:
-            activation = "gelu" if given["use_gelu"] else "relu"
-            module: nn.Module = nn.TransformerEncoderLayer(
-                *sizes, len(given["ffn_bias_1"]), 0.0, activation, given["eps"], True, given["norm_first"]
-            )
-            masks = {"src_mask": hidden}
-        else:
-            module = nn.MultiheadAttention(*sizes, batch_first=True)
-            masks = {"attn_mask": hidden, "need_weights": False}
-    names = (name for name, _ in module.named_parameters())
-    parameters = dict(zip(names, (*learned[:4], *learned[8:], *learned[4:8]), strict=True))
-    found = functional_call(module, parameters, tuple(sides), masks)
-    beside: Tensor = found if len(sides) == 1 else found[0]
-    missed = (beside - output).abs().amax(dim=-1).masked_fill(~real, 0).amax()
-    error = float(missed) / max(float(output.abs().amax()), torch.finfo(output.dtype).tiny)
-    check_error(error, output.dtype, what)
-    return beside

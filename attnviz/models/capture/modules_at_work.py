@@ -42,7 +42,6 @@ class ModulesAtWork:
         self._paths: Paths | None = None
         self._n_runs = self._n_passes = self._place_in_stack = 0
         self._pass, self._last_of_class = Pass(), dict[type[nn.Module], Pass]()
-        self.part = ""  # of the innermost module, where that is run in parts
         self.n_seen = 0  # attentions, also of layers that nobody asked for
 
     def enter(self, module: nn.Module, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
@@ -109,7 +108,13 @@ class ModulesAtWork:
             "place_in_stack": self._place_in_stack,
             "run": self.calls[-1][1] if self.calls else 0,
             "root": "" if root is None else type(getattr(root, COMPILED, root)).__name__,
+            "lacks_fast_path": self._lacks_fast_path(),
         }
+
+    def _lacks_fast_path(self) -> bool:
+        """Tell whether torch would have run the innermost module as one operator if nobody had looked."""
+        inner = self.calls[-1][0] if self.calls else None
+        return isinstance(inner, nn.MultiheadAttention) and not inner.training and not torch.is_grad_enabled()
 
     def name_attention(self) -> str:
         """Write what errors and notes call the attention that is computed now."""
@@ -119,11 +124,11 @@ class ModulesAtWork:
         """Return the path of the innermost module with a name in the outermost one, and how many its numbers count."""
         modules = [module for module, _ in self.calls]
         if not modules:
-            return self.part, ()
+            return "", ()
         if self._paths is None or self._paths.root() is not modules[0]:
             self._paths = Paths(modules[0])
         path, n_alike = self._paths.find_path(modules)
-        path, place = f"{path}.{self.part}".strip("."), self._place_in_stack
+        place = self._place_in_stack
         return (f"{place}.{path}".rstrip("."), (0, *n_alike)) if place else (path, n_alike)
 
 

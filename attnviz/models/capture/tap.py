@@ -22,9 +22,9 @@ from attnviz.errors import AttnvizError
 from attnviz.models.capture.attending import Rule
 from attnviz.models.capture.call import Call
 from attnviz.models.capture.follow import Follower, Operation, list_tensors
-from attnviz.models.capture.ids import NOTHING, Store
+from attnviz.models.capture.ids import Store
 from attnviz.models.capture.keeping import Keeper
-from attnviz.models.capture.kernels import LAYERS, is_kernel, run_in_parts
+from attnviz.models.capture.kernels import is_kernel
 from attnviz.models.capture.modules_at_work import ModulesAtWork
 from attnviz.models.capture.operators import Operators
 from attnviz.models.capture.unread import STANDING_FOR_OTHERS, Unread, why_unreadable
@@ -73,11 +73,16 @@ def capture(
 
 @contextmanager
 def _set_switches() -> Iterator[None]:
-    """Let flex_attention run as its operator, and causal biases be made, where somebody has imported them.
+    """Let attention run as its operators: torch's own modules by their parts, flex_attention without being compiled.
 
-    torch cannot make tensors of a class of their own while a dispatch mode is open, unless it looks away.
+    In evaluation nn.MultiheadAttention and nn.TransformerEncoderLayer are one operator each, the fast path, whose
+    weights nobody could hold against anything. Without it the last bits of their output differ; records say so.
+    Causal biases are tensors of a class of their own, which torch cannot make while a dispatch mode is open, unless it
+    looks away.
     """
     with ExitStack() as undo:
+        undo.callback(torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled())
+        torch.backends.mha.set_fastpath_enabled(False)
         if (flex := sys.modules.get(FLEX_MODULE)) is not None:
             undo.callback(setattr, flex, RUN_UNCOMPILED, getattr(flex, RUN_UNCOMPILED))
             setattr(flex, RUN_UNCOMPILED, True)
@@ -154,18 +159,14 @@ class Capture(Operators):
         if not tensors:
             return
         attends, is_softmax = is_kernel(name), name in SOFTMAXES
-        is_strange = tensors[0].is_meta or type(tensors[0]).__name__ in STANDING_FOR_OTHERS
+        is_strange = tensors[0].is_meta or tensors[0].is_nested or type(tensors[0]).__name__ in STANDING_FOR_OTHERS
         if (is_strange or attends or is_softmax) and (why := why_unreadable(tensors)):
             self.unread.places["empty"] += [why] if attends or is_softmax else []
             return
         of = Operation(name, func, args, kwargs, result, tensors, list(list_tensors((result,))))
-        if name in LAYERS:
-            self._look_within(of)
-        elif attends:
+        if attends:
             if not self._keeper.keep_kernel(of):
                 self._note(name, "kernels")
-        elif any(tensor.is_nested for tensor in tensors) and (is_softmax or name == "matmul"):
-            self._rule.look_nested(of)
         elif name in PRODUCTS and len(tensors) > 1:
             self._rule.multiply(of)
         elif name not in ("sum", "mean") or not self._rule.sum_up(of):
@@ -177,14 +178,3 @@ class Capture(Operators):
         if is_softmax:
             self.unread.n_softmaxes += 1
             self._rule.soften(of, self.at_work.find_path()[0] or "this block")
-
-    def _look_within(self, of: Operation) -> None:
-        """Run in parts what torch ran as one operator, beside it, so that its attention is seen as any other."""
-        what, _looking.on = self.at_work.name_attention(), False
-        self.at_work.part = "self_attn" if "layer" in of.name else ""
-        try:
-            with self:
-                beside = run_in_parts(of, what)
-        finally:
-            self.at_work.part = ""
-        self.store.put(of.results[0], self.store.get(beside) or NOTHING)

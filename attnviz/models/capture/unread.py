@@ -33,7 +33,7 @@ KINDS = {
     "kernels": "attention in kernels that keep their weights",
     "threads": "modules that ran in another thread",
     "failed": "operators that could not be followed",
-    "empty": "attention whose tensors stand for numbers and hold none",
+    "empty": "attention whose tensors stand for numbers, or for texts of several lengths",
 }
 
 
@@ -64,6 +64,8 @@ def why_unreadable(given: Iterable[Tensor]) -> str:
             return "under torch.export or another tracer"
         if tensor.is_meta:
             return "on the meta device"
+        if tensor.is_nested:
+            return "in nested tensors"
     for frame, _ in traceback.walk_stack(None):
         for files, where in TRANSFORMS.items():
             if frame.f_code.co_filename.replace("\\", "/").endswith(files):

@@ -24,6 +24,7 @@ WORDS = {
     "multiplied": "as the model itself multiplied them",
     "factored": "q, k and log-sum-exp as the kernel had them, some rows held against the output of each call",
 }
+FAST_PATH = "off: torch's own module ran by its parts, so that its output may differ in the last bits"
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,8 @@ def facts_of(group: Group, window: tuple[int, int] | None = None) -> Facts:
 def describe_origin(group: Group) -> tuple[tuple[str, Setting], ...]:
     """Say how the weights of a group came to be known, and by how much they miss what the model made of them."""
     ways = dict.fromkeys(WORDS[call.how] for call in group.calls)
-    return (("weights", "; ".join(ways)), ("largest_error", max(call.error for call in group.calls)))
+    fast = (("fast_path", FAST_PATH),) if any(call.lacks_fast_path for call in group.calls) else ()
+    return (("weights", "; ".join(ways)), ("largest_error", max(call.error for call in group.calls)), *fast)
 
 
 def provenance_of(
