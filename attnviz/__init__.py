@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from attnviz.commands.explain.python import explain as explain
     from attnviz.models.attentions.attentions import from_attentions as from_attentions
     from attnviz.models.recording.record import record as record
+    from attnviz.monitor.watch import watch as watch
     from attnviz.python.api import attention as attention
     from attnviz.python.api import heatmap as heatmap
     from attnviz.python.api import measure as measure
@@ -34,6 +35,7 @@ _MODULE_OF = {  # the module of each public name
     "record": "attnviz.models.recording.record",
     "save": "attnviz.python.api",
     "show": "attnviz.python.api",
+    "watch": "attnviz.monitor.watch",
 }
 __all__ = ["__version__", *_MODULE_OF]  # noqa: PLE0604
 

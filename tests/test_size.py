@@ -24,18 +24,18 @@ WITH_ROOMS = {"commands", "models", "renderers"}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
-    "tests/commands": 7576,
-    "tests/models": 4952,
+    "tests/commands": 7493,
+    "tests/models": 4939,
     "tests/renderers": 4551,
-    "attnviz/renderers/page": 5000,
-    "tests": 3290,
+    "attnviz/renderers/page": 4767,
+    "tests": 3279,
     "attnviz/renderers/figure": 2538,
     "attnviz/models": 2105,
     "tests/attacks": 1753,
     "attnviz/commands/survey": 1718,
     "attnviz/views": 1907,
     "attnviz/commands/lesson": 1228,
-    "attnviz/models/capture": 1575,
+    "attnviz/models/capture": 1523,
     "attnviz/text": 1435,
     "attnviz/commands/train": 1205,
     "attnviz/measures": 1133,
@@ -46,7 +46,7 @@ MAX_CODE_LINES = {
     "attnviz/models/huggingface": 1655,
     "attnviz/commands/explain": 747,
     "tests/text": 1240,
-    "attnviz": 1450,
+    "attnviz": 1452,
     "attnviz/models/recording": 819,
     "attnviz/commands/compare": 943,
     "attnviz/store": 858,
@@ -72,6 +72,8 @@ MAX_CODE_LINES = {
     "attnviz/commands/measures": 37,
     "attnviz/models/attentions": 545,
     "attnviz/commands/sources": 309,
+    "attnviz/monitor": 283,
+    "tests/monitor": 107,
 }  # fmt: skip
 
 

@@ -53,7 +53,7 @@ def recompute(asked: Asked, output: Tensor | None, what: str) -> Recomputed:
     dtype = asked.query.dtype if output is None else output.dtype
     query, key, value = (tensor.to(dtype) for tensor in (asked.query, asked.key, asked.value))
     of_kernel = value.new_empty(*query.shape[:-1], 0) if output is None else output
-    mask = _mask(asked, (*of_kernel.shape[:-1], key.shape[-2]))
+    mask = expand_mask(asked, (*of_kernel.shape[:-1], key.shape[-2]))
     query, key, value, of_kernel = map(to_batch_heads, (query, key, value, of_kernel))
     value = value[..., :0] if output is None else value
     n_batch, n_heads, n_queries, _ = of_kernel.shape
@@ -128,7 +128,7 @@ def _work_out(
     return missed.amax() if missed.numel() else missed.new_zeros(())
 
 
-def _mask(asked: Asked, shape: Sequence[int]) -> Tensor | None:
+def expand_mask(asked: Asked, shape: Sequence[int]) -> Tensor | None:
     """Return the mask of every head, bool (True lets attention through) or additive, without a copy."""
     if asked.is_causal:
         mask = torch.ones(*shape[-2:], dtype=torch.bool, device=asked.query.device).tril()

@@ -1,0 +1,140 @@
+"""What a watch sees of a model in training, and that it changes nothing there."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+import attnviz
+from attnviz.errors import InvalidOption, InvalidRecord
+from attnviz.monitor.run import CELLS, MEASURES, Alarm, WatchedRun
+
+N_TOKENS, N_HEADS = 12, 2
+Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+class Attention(nn.Module):
+    """Self-attention of two heads whose weights are made in a way that is given."""
+
+    def __init__(self, attend: Attend) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.project, self.attend = nn.Linear(8, 24), attend
+
+    def forward(self, states: Tensor) -> Tensor:
+        split = (side.unflatten(-1, (N_HEADS, -1)).transpose(1, 2) for side in self.project(states).chunk(3, dim=-1))
+        return self.attend(*split).transpose(1, 2).flatten(2)
+
+
+def by_hand(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    scores = (query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])).masked_fill(~causal(), -1e9)
+    return functional.dropout(scores.softmax(dim=-1), 0.1) @ value
+
+
+def causal() -> Tensor:
+    return torch.ones(N_TOKENS, N_TOKENS, dtype=torch.bool).tril()
+
+
+def fused(**options: Any) -> Attend:
+    return lambda *sides: functional.scaled_dot_product_attention(*sides, **options)
+
+
+def values_of(attend: Attend, **settings: Any) -> np.ndarray:
+    """[head, measure] of one step of training on two texts of 12 tokens."""
+    model = Attention(attend)
+    watch = attnviz.watch(model, **settings)
+    torch.manual_seed(1)
+    with watch.step():
+        model(3 * torch.randn(2, N_TOKENS, 8)).sum().backward()
+    return watch.numbers().matrix(MEASURES)
+
+
+@pytest.mark.parametrize(
+    "attend",
+    [
+        by_hand,
+        fused(attn_mask=causal()),
+        fused(attn_mask=torch.zeros(1, 1, N_TOKENS, N_TOKENS).masked_fill(~causal(), -torch.inf)),
+        fused(is_causal=True, dropout_p=0.1),
+    ],
+)
+def test_numbers_are_the_same_however_attention_is_written(attend: Attend) -> None:
+    assert values_of(attend) == pytest.approx(values_of(fused(is_causal=True)), abs=1e-5)
+
+
+def test_numbers_are_those_of_the_weights() -> None:
+    model = Attention(fused(is_causal=True))
+    torch.manual_seed(1)
+    with attnviz.record() as maps:
+        model.eval()(3 * torch.randn(2, N_TOKENS, 8))
+    weights, at = maps[0].weights[0], np.arange(3, N_TOKENS)  # behind the first quarter
+    rows = weights[:, at]
+    entropy = -(rows * np.log(np.maximum(rows, 1e-30))).sum(axis=-1) / np.log(at + 1)
+    shares = entropy.mean(axis=-1), rows[..., 0].mean(axis=-1), weights[:, at, at - 1].mean(axis=-1)
+    assert values_of(fused(is_causal=True))[:, 1:] == pytest.approx(np.stack(shares, axis=-1), abs=1e-5)
+
+
+def test_padding_counts_for_nothing() -> None:
+    real = torch.tensor([[False] * 2 + [True] * 8 + [False] * 2])
+    value = values_of(lambda q, k, v: fused(attn_mask=real[:, None, None])(0 * q, k, v))
+    assert value == pytest.approx(np.array([[0, 1, 1 / 8, 1 / 8]] * N_HEADS), abs=1e-6)
+
+
+def test_every_tenth_step_is_looked_at_and_training_stays_as_it_is(tmp_path: Path) -> None:
+    found = []
+    for out in (None, tmp_path / "run"):
+        model = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        for number, parameter in enumerate(model.parameters()):
+            nn.init.normal_(parameter, generator=torch.Generator().manual_seed(number))
+        optimizer, watch = torch.optim.SGD(model.parameters(), 0.01), attnviz.watch(model, out, every=10)
+        torch.manual_seed(0)
+        for _ in range(21):
+            with watch.step() if out else torch.enable_grad():
+                for _ in range(2):  # gradients of two passes, of which the first is looked at
+                    model(torch.randn(2, 6, 8)).square().sum().backward()
+                optimizer.step()
+        found.append(model.linear1.weight.detach())
+    assert torch.equal(*found)
+    assert watch.numbers().list_keys() == [(step, 0, head) for step in (0, 10, 20) for head in (0, 1)]
+    loaded = WatchedRun.load(tmp_path / "run")
+    assert loaded.numbers().rows() == watch.numbers().rows()
+    assert {step: frame.tolist() for step, frame in loaded.frames.items()} == {
+        step: frame.tolist() for step, frame in watch._run.frames.items()
+    }
+    with pytest.raises(InvalidOption, match="holds a watched run"):
+        attnviz.watch(model, tmp_path / "run")
+
+
+def test_alarms_name_step_and_head_once() -> None:
+    run, frame = WatchedRun(), np.zeros((1, 2, len(CELLS)))
+    for step, (score, entropy) in enumerate([(9, 0.5), (10, 0.5), (11, 0.5), (29, 0.01), (31, 0.02), (90, 0.01)]):
+        run.add(step, np.array([[[5, 0.5, 0, 0], [score, entropy, 0, 0]]]), frame)
+    assert run.alarms == [
+        Alarm(4, 0, 1, "entropy collapsed", "0.020 of the most possible"),
+        Alarm(5, 0, 1, "scores explode", "from 11.0 to 90"),
+    ]
+
+
+def test_a_film_has_frames_evenly_over_a_long_run(tmp_path: Path) -> None:
+    run = WatchedRun(tmp_path)
+    for step in range(150):
+        run.add(step, np.zeros((1, 1, 4)), np.zeros((1, 1, len(CELLS))))
+    assert list(run.frames) == list(range(0, 150, 4))
+    assert len(list(tmp_path.glob("attention-*.parquet"))) == 3
+    assert len(WatchedRun.load(tmp_path).looks) == 150
+
+
+def test_what_cannot_be_watched_is_said() -> None:
+    with pytest.raises(InvalidOption, match=r"model is int"):
+        attnviz.watch(3)  # type: ignore[arg-type]
+    with pytest.raises(InvalidOption, match="every=0"):
+        attnviz.watch(nn.Linear(1, 1), every=0)
+    watch = attnviz.watch(nn.Linear(1, 1))
+    with pytest.raises(InvalidRecord, match="step 0: no attention in Linear"), watch.step():
+        pass
