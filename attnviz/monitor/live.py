@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.monitor.run import MEASURES, Alarm, Look, summarize_layers
+from attnviz.monitor.run import MEASURES, Alarm, HeadNumbers, summarize_layers
 
 LINE = (
     "layer {:<3} largest score {:7.1f} · lowest entropy {:.2f} · most on first token {:.2f}, on previous token {:.2f}"
@@ -14,13 +14,13 @@ LINE = (
 UP, CLEAR = "\x1b[{}A", "\x1b[2K"  # so many lines; this line
 
 
-class Screen:
+class LayerLines:
     """Lines of layers that stay in place on a terminal. Elsewhere, as in a file of logs, only alarms are written."""
 
     def __init__(self) -> None:
         self._n_lines = 0
 
-    def show(self, step: int, look: Look, alarms: Sequence[Alarm]) -> None:
+    def show(self, step: int, look: HeadNumbers, alarms: Sequence[Alarm]) -> None:
         """Write one look over the last one. Alarms stay above."""
         lines = [f"attention alarm, {alarm}" for alarm in alarms]
         if sys.stderr.isatty():
@@ -31,7 +31,7 @@ class Screen:
         sys.stderr.writelines(f"{line}\n" for line in lines)
 
 
-def log_scalars(writer: Any, step: int, look: Look) -> None:
+def log_scalars(writer: Any, step: int, look: HeadNumbers) -> None:
     """Hand the numbers of each head to a SummaryWriter of TensorBoard, or to wandb or one of its runs."""
     names = [f"attention/{name}/{layer}.{head}" for layer, head in np.ndindex(*look.shape[:2]) for name in MEASURES]
     scalars = dict(zip(names, look.ravel().tolist(), strict=True))

@@ -29,7 +29,7 @@ N_BEFORE, MIN_BEFORE = 20, 3  # looks whose median score a head is held against
 LARGE_SCORE, GROWTH = 30.0, 3.0  # e^30 is 10^13: one key gets all
 COLLAPSED = 0.03  # entropy, of the most possible
 
-Look = Float[np.ndarray, "layer head number"]  # by MEASURES, or by CELLS
+HeadNumbers = Float[np.ndarray, "layer head number"]  # by MEASURES, or by CELLS
 
 
 class Alarm(NamedTuple):
@@ -50,8 +50,8 @@ class WatchedRun:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
-        self.looks: dict[int, Look] = {}
-        self.frames: dict[int, Look] = {}
+        self.looks: dict[int, HeadNumbers] = {}
+        self.frames: dict[int, HeadNumbers] = {}
         self.alarms: list[Alarm] = []
 
     @classmethod
@@ -65,7 +65,7 @@ class WatchedRun:
             run._judge(step, look)
         return run
 
-    def add(self, step: int, look: Look, frame: Look) -> list[Alarm]:
+    def add(self, step: int, look: HeadNumbers, frame: HeadNumbers) -> list[Alarm]:
         """Keep a look, and return what is newly wrong. Raises OutputError when the disk refuses."""
         place = len(self.looks)
         new = self._judge(step, look)
@@ -79,7 +79,7 @@ class WatchedRun:
             self._write(FILMS, tabulate(self.frames, CELLS))
         return new
 
-    def _judge(self, step: int, look: Look) -> list[Alarm]:
+    def _judge(self, step: int, look: HeadNumbers) -> list[Alarm]:
         """Take a look, and return what is wrong with its heads, against the looks before, and was not said yet."""
         before = [each for each in list(self.looks.values())[-N_BEFORE:] if each.shape == look.shape]
         usual = np.median([each[..., SCORE] for each in before], axis=0) if before else np.full(look.shape[:2], np.inf)
@@ -108,14 +108,14 @@ class WatchedRun:
             store.write(path, encode_table(numbers.table, {"attnviz": "watch"}))
 
 
-def summarize_layers(look: Look) -> Float[np.ndarray, "layer measure"]:
+def summarize_layers(look: HeadNumbers) -> Float[np.ndarray, "layer measure"]:
     """Return the extreme of the heads of each layer, by MEASURES: the lowest entropy, the largest of all else."""
-    extremes: Look = np.fmax.reduce(look, axis=1)
+    extremes: HeadNumbers = np.fmax.reduce(look, axis=1)
     extremes[:, ENTROPY] = np.fmin.reduce(look[..., ENTROPY], axis=1)
     return extremes
 
 
-def tabulate(looks: Mapping[int, Look], names: Sequence[str]) -> Numbers:
+def tabulate(looks: Mapping[int, HeadNumbers], names: Sequence[str]) -> Numbers:
     """Put looks under one another as rows by step, layer and head."""
     keys = [(step, layer, head) for step, look in looks.items() for layer, head in np.ndindex(*look.shape[:2])]
     rows = np.concatenate([look.reshape(-1, len(names)) for look in looks.values()])
@@ -124,9 +124,9 @@ def tabulate(looks: Mapping[int, Look], names: Sequence[str]) -> Numbers:
     return Numbers.from_columns(dict(zip((*KEYS, *names), columns, strict=True)), KEYS)
 
 
-def _read_parts(folder: Path, pattern: str, names: Sequence[str]) -> dict[int, Look]:
+def _read_parts(folder: Path, pattern: str, names: Sequence[str]) -> dict[int, HeadNumbers]:
     """Return the looks of all parts; of a step in two of them that of the later. Raises InvalidRecord."""
-    found: dict[int, Look] = {}
+    found: dict[int, HeadNumbers] = {}
     for path in sorted(folder.glob(pattern)):
         types = dict.fromkeys(KEYS, INTEGER) | dict.fromkeys(names, NUMBER)
         for _, of in Numbers(read_table(path, types, None)[0], KEYS).group("step"):

@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from attnviz import store
 from attnviz.errors import InvalidOption, InvalidRecord
-from attnviz.monitor.live import Screen, log_scalars
+from attnviz.monitor.live import LayerLines, log_scalars
 from attnviz.monitor.look import Look
 from attnviz.monitor.run import PARTS, WatchedRun
 
@@ -31,7 +31,7 @@ class Watch:
     def __init__(self, model: nn.Module, run: WatchedRun, every: int, writers: Sequence[Any] = ()) -> None:
         self._model, self._run, self._every, self._writers = model, run, every, writers
         self.alarms, self.numbers = run.alarms, run.numbers
-        self._screen = Screen()
+        self._screen = LayerLines()
         self._next, self._is_due = 0, False  # step
         self._look: Look | None = None  # at the pass of this step
         self._hooks, self._pass = ExitStack(), ExitStack()
