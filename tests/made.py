@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import pytest
 
 from attnviz.measures import measure_maps
 from attnviz.models.loading import find_model
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 from attnviz.records.training_metrics import Epoch, History, Point
-from attnviz.report import Chart, Heatmap, HeatmapGrid, Report, Table
+from attnviz.report import Chart, FigureStyle, Heatmap, HeatmapGrid, Report, Table
 from attnviz.specs import FigureOptions, ModelOptions, StorageKind, VocabularyOptions
 from attnviz.views.heatmap import heatmap_report
 
@@ -223,6 +224,19 @@ def save_classifier(
             torch.nn.init.normal_(parameter, std=std)
     save_checkpoint(folder, Checkpoint(made, vocabulary, max_tokens=64, keep="head-tail"), storage)
     return folder
+
+
+def draw_nothing(patch: pytest.MonkeyPatch) -> None:
+    """Have pictures planned and not drawn, which takes most of the time of a small run: a file says what it would show.
+
+    What pictures look like, and that the same is drawn twice alike, is tested where they are drawn.
+    """
+    from attnviz.renderers.figure import files
+
+    def describe(planned: files.Planned, report: Report, look: FigureStyle, kind: files.Kind) -> bytes:
+        return f"attnviz would draw {planned.name} as {kind}: {report.title}, {report.facts}".encode()
+
+    patch.setattr(files, "_content", describe)
 
 
 def content(folder: Path) -> dict[str, bytes]:

@@ -61,9 +61,8 @@ def find_random(texts: tuple[str, ...], maps: list[AttentionMaps], head: int) ->
     return sorted(found, key=lambda one: -one[0])[:N_MOMENTS]
 
 
-def test_moments_are_those_of_a_plain_loop(tmp_path: Path, read: tuple[tuple[str, ...], list[AttentionMaps]]) -> None:
-    run(tmp_path)
-    rows, (texts, maps) = load_files(tmp_path).moments.rows(), read
+def test_moments_are_those_of_a_plain_loop(surveyed: Path, read: tuple[tuple[str, ...], list[AttentionMaps]]) -> None:
+    rows, (texts, maps) = load_files(surveyed).moments.rows(), read
     for head in range(2):
         own = [[row for row in rows if (row["layer"], row["head"], row["kind"]) == (0, head, kind)] for kind in KINDS]
         for moments, expected in zip(own, (find_strongest(maps, head), find_random(texts, maps, head)), strict=True):
@@ -109,16 +108,14 @@ def test_without_texts_the_file_holds_no_word(tmp_path: Path) -> None:
     ("column", "wrong"),
     [("query", 9999), ("keys", [9999]), ("keys", [-1]), ("n_keys", 0), ("to_first", 2.0), ("head", 7)],
 )
-def test_moments_of_other_texts_are_refused(column: str, wrong: Any, tmp_path: Path) -> None:
-    run(tmp_path)
-
+def test_moments_of_other_texts_are_refused(column: str, wrong: Any, surveyed: Path) -> None:
     def change(table: Any, about: Any) -> Any:
         values = [wrong, *table[column].to_pylist()[1:]]
         return table.set_column(table.column_names.index(column), table.schema.field(column), [values])
 
-    rewrite(tmp_path / MOMENTS, change)
+    rewrite(surveyed / MOMENTS, change)
     with pytest.raises(InvalidRecord, match="is not a survey"):
-        load_files(tmp_path)
+        load_files(surveyed)
 
 
 # --- Tokens of moments ---

@@ -129,11 +129,10 @@ def test_attention_by_distance_holds_the_measures_of_neighbours(tmp_path: Path) 
         np.testing.assert_allclose(curves[:, 16 + offset], means, atol=1e-8)
 
 
-def test_words_say_what_receives_more_than_its_share(tmp_path: Path, reviews: tuple[str, ...]) -> None:
-    run(tmp_path)
-    words = load_files(tmp_path).attended.select(kind=WORD)
+def test_words_say_what_receives_more_than_its_share(surveyed: Path, reviews: tuple[str, ...]) -> None:
+    words = load_files(surveyed).attended.select(kind=WORD)
     n, _, *mass = words.integers(words.values).T
-    assert n.sum() == load_files(tmp_path).n_queries
+    assert n.sum() == load_files(surveyed).n_queries
     np.testing.assert_allclose(np.sum(mass, axis=1) / 2**30, n.sum(), rtol=1e-6)  # rows sum to 1
     assert words.select(name=".").array("n").tolist() == [sum(text.count(".") for text in reviews)]
 
@@ -160,10 +159,9 @@ class Made:
 
 
 @pytest.fixture
-def info(tmp_path: Path) -> SurveyInfo:
+def info(surveyed: Path) -> SurveyInfo:
     """What a survey of such a model says of itself."""
-    run(tmp_path / "any")
-    return replace(load_files(tmp_path / "any").info, layer_numbers=(0,), n_heads=2, measures=(LENGTH,))
+    return replace(load_files(surveyed).info, layer_numbers=(0,), n_heads=2, measures=(LENGTH,))
 
 
 def attend_two_before(words: list[str], share: float) -> AttentionMaps:
@@ -222,8 +220,8 @@ def test_copies_of_a_text_are_counted_and_show_no_spread(tmp_path: Path) -> None
 
 def test_each_text_twice_tests_what_each_once_does(tmp_path: Path) -> None:
     """Labels that say nothing gave a difference beyond chance in 60 % of surveys of copies."""
-    corpus = load_corpus(TextOptions(dataset="sample", split="train+test")).documents
-    lines = [json.dumps({"text": each.text, "label": place % 2}) + "\n" for place, each in enumerate(corpus)]
+    corpus = (each.split()[:12] for each in load_corpus(TextOptions(dataset="sample", split="train")).texts)
+    lines = [json.dumps({"text": " ".join(text), "label": place % 2}) + "\n" for place, text in enumerate(corpus)]
     found = []
     for name, written in (("once", lines), ("twice", [*lines, *lines])):
         (tmp_path / f"{name}.jsonl").write_text("".join(written), encoding="utf-8")
@@ -239,7 +237,7 @@ def test_each_text_twice_tests_what_each_once_does(tmp_path: Path) -> None:
 
 
 def test_a_random_model_is_labelled_nothing(tmp_path: Path) -> None:
-    untrained = run(tmp_path / "untrained", model="random:16", d_model=64, layers=3, null=("random",), split=None)
+    untrained = run(tmp_path / "untrained", model="random:16", d_model=64, layers=3, null=("random",))
     assert [head["label"] for head in data(untrained)["heads"]] == [None] * 48
     curves, scatter = report(untrained).pictures
     assert isinstance(scatter, Charts)
@@ -260,7 +258,7 @@ def test_a_random_model_is_labelled_nothing(tmp_path: Path) -> None:
 
 def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
     """Of 72 made-up heads four have a name: what names them is listed, in 30 lines."""
-    run(tmp_path, model="random:12", d_model=24, layers=6, null=("random",), split=None)
+    run(tmp_path, model="random:12", d_model=24, layers=6, null=("random",))
     found = load_files(tmp_path)
     attended = {(row["kind"], row["name"]): row for row in found.attended.rows()}
     for head, offset, share in (("0.3", "-1", 0.6), ("3.4", "-1", 0.9), ("5.5", "2", 0.7)):
@@ -384,12 +382,11 @@ def rename_facts(table: Any, about: Any) -> Any:
         (NAME, lambda table, about: about.update(schema=4) or table, "is not of a survey of this version"),
     ],
 )
-def test_a_survey_of_something_else_is_refused_in_one_line(name: str, change: Any, said: str, tmp_path: Path) -> None:
-    run(tmp_path)
-    rewrite(tmp_path / name, change)
+def test_a_survey_of_something_else_is_refused_in_one_line(name: str, change: Any, said: str, surveyed: Path) -> None:
+    rewrite(surveyed / name, change)
     for read in (load_files, run):
         with pytest.raises(InvalidRecord, match=said):
-            read(tmp_path)
+            read(surveyed)
 
 
 def test_two_processes_give_the_bytes_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -480,21 +477,19 @@ def test_heads_that_were_held_against_nothing_are_not_said_to_have_no_pattern(tm
     assert headers == ["number", "before", "after", "change"]  # of so few texts there is no interval
 
 
-def test_a_finished_survey_is_never_replaced_by_another_or_by_less(tmp_path: Path) -> None:
+def test_a_finished_survey_is_never_replaced_by_another_or_by_less(surveyed: Path) -> None:
     """Whoever asks for another one in its folder, and however that ends, the file and its pictures stay."""
-    out = tmp_path / "out"
-    run(out)
-    before = content(out)
+    before = content(surveyed)
     for options, problem in (
         ({"model": "multi:4"}, "another survey: multi:2 over sample train.:12., of multi:2 and of multi:4"),
         ({"null": ("random",)}, "not alike in on_few_texts"),
     ):
         with pytest.raises(InvalidOption, match=problem):
-            run(out, **options)
-        assert content(out) == before
-    leave(out, fresh=True)
-    run(out)
-    assert content(out) == before
+            run(surveyed, **options)
+        assert content(surveyed) == before
+    leave(surveyed, fresh=True)
+    run(surveyed)
+    assert content(surveyed) == before
 
 
 def test_other_texts_of_the_same_file_are_another_survey(tmp_path: Path) -> None:
@@ -510,7 +505,7 @@ def test_other_texts_of_the_same_file_are_another_survey(tmp_path: Path) -> None
         of_texts("bad", out=tmp_path / "1", shard="1/2")
 
 
-def test_the_probe_reads_random_tokens_twice_and_scores_as_transformerlens_does(tmp_path: Path) -> None:
+def test_the_probe_reads_random_tokens_twice_and_scores_as_transformerlens_does(surveyed: Path) -> None:
     """Its formulas, written out: means of diagonals of `pattern`, [batch, head, query, key], without markers."""
     model: Any = find_model(ModelOptions(model="multi:2", max_tokens=512)).open(())
     read: list[tuple[list[int], AttentionMaps]] = []
@@ -521,8 +516,7 @@ def test_the_probe_reads_random_tokens_twice_and_scores_as_transformerlens_does(
             return read[-1][1]
 
     watched = Watched(**vars(model))
-    run(tmp_path)
-    info = replace(load_files(tmp_path).info, measures=())
+    info = replace(load_files(surveyed).info, measures=())
     found = survey_facts.model_facts(watched, info, [], ("repeat",)).probes
     batch = np.array([ids for ids, _ in read])
     assert batch.shape == (10, 100)
@@ -578,12 +572,11 @@ def test_two_surveys_differ_by_their_means_and_by_whatever_else_they_hold(tmp_pa
 
 
 @pytest.mark.parametrize("written", ["--dataset x; touch X", "--dataset $(touch X)", "touch X", "--dataset 'x"])
-def test_a_survey_prints_no_command_that_somebody_else_wrote(written: str, tmp_path: Path) -> None:
+def test_a_survey_prints_no_command_that_somebody_else_wrote(written: str, surveyed: Path) -> None:
     """Its note is copied into a shell: `attnviz heatmap --dataset x; touch X --index N`."""
-    run(tmp_path)
-    change_info(tmp_path, dataset=written)
+    change_info(surveyed, dataset=written)
     with pytest.raises(InvalidRecord, match=r"its options are not those of a data set|No closing quotation"):
-        load_files(tmp_path)
+        load_files(surveyed)
     quoted = "--dataset 'a b; c' --split train"
-    change_info(tmp_path, dataset=quoted)
-    assert load_files(tmp_path).info.dataset == quoted
+    change_info(surveyed, dataset=quoted)
+    assert load_files(surveyed).info.dataset == quoted

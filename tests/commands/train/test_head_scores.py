@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.commands.train.head_scores import N_RANDOM, describe_heads
+from attnviz.commands.train.head_scores import describe_heads
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.classifier_model import checkpoint_model
 from attnviz.models.encoder_model import EncoderModel
 from attnviz.specs import ModelOptions
 from tests.made import known, save_classifier
 
+pytestmark = pytest.mark.usefixtures("few_probes")
 TEXT = "a ( b ) . a"
 NAMES = {"itself", "previous token", "next token", "2 before", "2 after", "same word", "own bracket", "punctuation"}
 
@@ -43,7 +44,7 @@ def test_a_head_whose_bias_favours_the_key_before_is_found_and_texts_count_alike
     """The first token of a text has no key before it, and shares are of the queries that have one."""
     parameter(model, "position.bias")[1, 1] = 50.0
     found = known(describe_heads(model, [TEXT, "a b"]))
-    assert (found.n_texts, found.n_random) == (2, N_RANDOM)
+    assert (found.n_texts, found.n_random) == (2, 2)
     (score,) = (score for score in found.scores if score.name == "previous token")
     assert score.shares[0][1] == pytest.approx(1.0)
     assert score.equal == pytest.approx((1 / 6 + 1 / 2) / 2)

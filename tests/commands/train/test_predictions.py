@@ -211,7 +211,7 @@ def test_texts_that_begin_alike_are_told_apart() -> None:
     assert [row[0] for row in listing.rows] == [f"{name}[0]", "“good”", f"{name}[2]"]
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.lists(st.text() | st.sampled_from(HOSTILE), min_size=5, max_size=5, unique=True), st.booleans())
 def test_nothing_hidden_is_shown_and_nothing_is_changed_in_the_data(hostile: list[str], few: bool) -> None:
     first, second, name, model, corpus = hostile

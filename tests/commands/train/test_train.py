@@ -28,7 +28,7 @@ from attnviz.text import load_corpus
 from tests.commands.train.runs import FILES, GOING_BACK, SPEC, finished, stopped
 from tests.made import content, known
 
-pytestmark = pytest.mark.usefixtures("few_probes")
+pytestmark = pytest.mark.usefixtures("few_probes", "drawn_once")
 
 # Files
 

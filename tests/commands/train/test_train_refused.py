@@ -22,6 +22,7 @@ from tests.commands.train.runs import CHECKPOINT, SPEC, after_step, finished, re
 from tests.made import content
 from tests.starting import train
 
+pytestmark = pytest.mark.usefixtures("few_probes", "drawn_once")
 BAD: dict[str, list[object]] = {
     "epochs": [0, -1],
     "size": [3, 10**7 + 1],

@@ -24,7 +24,7 @@ from tests.made import DAMAGES, content
 from tests.process import leave_part
 from tests.starting import train
 
-pytestmark = pytest.mark.usefixtures("few_probes", "drawn_once", "without_shape_checks")
+pytestmark = pytest.mark.usefixtures("few_probes", "drawn_once")
 PRETRAINED = replace(SPEC, pretrain=2, max_distance=8)  # two steps an epoch
 
 

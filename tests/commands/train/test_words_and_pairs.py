@@ -1,16 +1,13 @@
 """docs/studies/words_and_pairs.py by hand: of ten words, the pair of word 3 and then word 5 has the number 35."""
 
 import csv
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from attnviz.commands.train.examples import Examples
-from tests.study import STUDIES, study
+from tests.study import study
 
 PAIRS = np.array([35, 53])
 
@@ -24,18 +21,6 @@ def test_each_word_and_chosen_pair_counts_once_and_special_tokens_never() -> Non
     assert found.number_pairs(np.array([50_000 - 1] * 2, dtype=np.int32), 50_000).tolist() == [50_000**2 - 1]
 
 
-def test_the_score_is_the_sum_over_the_root_of_their_number() -> None:
-    bags = study("words_and_pairs").Bags([np.array([3, 5, 10, 11]), np.array([], dtype=np.int64), np.array([4])])
-    assert bags.score(torch.arange(12.0).unsqueeze(1)).squeeze(1).tolist() == [29 / 2, 0, 4]
-
-
-def test_g_squared_is_that_of_the_table() -> None:
-    """Two pairs tell as much; by hand, 5 of 5 against 0 of 5 is 2 · 10 · ln 2."""
-    holding = np.array([[5, 0], [0, 5], [3, 3], [0, 0]])
-    found = study("words_and_pairs").compute_g_squared(holding, np.array([5, 5]))
-    assert found == pytest.approx([20 * np.log(2), 20 * np.log(2), 0, 0])
-
-
 def test_pairs_that_tell_labels_apart_are_chosen() -> None:
     """2 3 stands in five texts of label 0, 4 5 in five of label 1, 6 6 in all, 8 9 in four."""
     texts = [np.array([2, 3, 6, 6])] * 5 + [np.array([4, 5, 6, 6])] * 5 + [np.array([8, 9])] * 4
@@ -43,14 +28,13 @@ def test_pairs_that_tell_labels_apart_are_chosen() -> None:
     assert found.tolist() == [23, 36, 45, 56, 66]
 
 
-def test_what_the_order_of_words_tells_is_learned(tmp_path: Path) -> None:
+def test_what_the_order_of_words_tells_is_learned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Words alone tell nothing here; one text of ten has the other label."""
     texts = [("bad not so", 0), ("not bad so", 1)]
     for name, rows in (("train", texts * 10), ("test", [*texts * 9, ("bad not", 1), ("not bad", 0)])):
         with (tmp_path / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows([("text", "label"), *rows])
-    done = subprocess.run(
-        [sys.executable, STUDIES / "words_and_pairs.py", tmp_path], capture_output=True, check=True, text=True
-    )
-    assert "learned from 18 texts; of 20 others" in done.stdout
-    assert "accuracy 0.9000, 95 % interval over texts 0.6990 to 0.9721" in done.stdout
+    study("words_and_pairs").main(str(tmp_path))
+    said = capsys.readouterr().out
+    assert "learned from 18 texts; of 20 others" in said
+    assert "accuracy 0.9000, 95 % interval over texts 0.6990 to 0.9721" in said
