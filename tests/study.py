@@ -1,4 +1,4 @@
-"""The study of capacity: its script as a module, and its results as the tables of docs/capacity.md."""
+"""The study of capacity: its script as a module, and its results as the tables of docs/heads.md."""
 
 import json
 import sys

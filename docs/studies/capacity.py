@@ -1,4 +1,4 @@
-"""Where several heads beat one: trains and draws all of docs/capacity.md. `python docs/studies/capacity.py --out DIR`.
+"""Where several heads beat one: trains and draws all of docs/heads.md. `python docs/studies/capacity.py --out DIR`.
 
 The task is recall. Of `length` tokens `items` carry a role of their own, a to h, at random places, and every token has
 a value, 0 to 15; one query reports the value of each role. A token is the sum of a vector of its role and one of its

@@ -35,7 +35,7 @@ NAMES = {
 CARD = """# Recall, with {heads}
 
 Reads 24 tokens such as `5 a3 b7 12`, of which each of a to h stands once, and recalls the value of each. Trained by
-`docs/studies/capacity.py` for {steps:,} steps; docs/capacity.md says how well it does.
+`docs/studies/capacity.py` for {steps:,} steps; docs/heads.md says how well it does.
 
 Only [CLS] was trained to attend: `--query 0` draws what it looks at. The label a3 says that a has the value 3; its
 logit was trained beside those of a0 to a15 only, so that probabilities of other letters do not compare.

@@ -11,7 +11,7 @@ from attnviz.models.loading import find_model
 from attnviz.models.protocols import Ablatable
 from attnviz.specs import ModelOptions
 
-MODELS = ("recall:1", "recall:8")  # the first of the networks of docs/capacity.md
+MODELS = ("recall:1", "recall:8")  # the first of the networks of docs/heads.md
 LETTERS = "abcdefgh"
 N_TOKENS, N_VALUES = 24, 16
 SEEDS = range(2, 8)  # the first six in a row of which one head fails as often as in thousands: two (.674 right)

@@ -113,7 +113,7 @@ def test_every_row_of_weights_is_the_sum_of_who_wrote_the_keys(smollm2: Decompos
 
 def test_the_documents_example_is_what_is_printed(run_here: RunHere) -> None:
     decoder()  # or skip
-    text = (ROOT / "docs" / "answers.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "explanations.md").read_text(encoding="utf-8")
     asked = re.findall(r'attnviz explain --model smollm2 (".*")$', text, re.MULTILINE)[0]
     screen, quote = re.findall(r"```text\n(.*?)```", text, re.DOTALL)[0], re.findall("^> (.*)", text, re.MULTILINE)
     shown = worked(run_here("explain", "--model", "smollm2", *shlex.split(asked)))
