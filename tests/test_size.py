@@ -24,12 +24,12 @@ WITH_ROOMS = {"commands", "models", "renderers"}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
-    "tests/commands": 7399,
+    "tests/commands": 7380,
     "tests/models": 4939,
     "tests/renderers": 4551,
-    "attnviz/renderers/page": 4767,
+    "attnviz/renderers/page": 4682,
     "tests": 3373,
-    "attnviz/renderers/figure": 2538,
+    "attnviz/renderers/figure": 2547,
     "attnviz/models": 2105,
     "tests/attacks": 1753,
     "attnviz/commands/survey": 1718,
@@ -65,15 +65,15 @@ MAX_CODE_LINES = {
     "attnviz/table": 314,
     "tests/table": 216,
     "attnviz/python": 238,
-    "attnviz/commands/render": 140,
+    "attnviz/commands/render": 148,
     "attnviz/renderers": 132,
     "attnviz/commands/heatmap": 185,
     "attnviz/commands": 94,
     "attnviz/commands/measures": 37,
     "attnviz/models/attentions": 545,
     "attnviz/commands/sources": 309,
-    "attnviz/monitor": 283,
-    "tests/monitor": 107,
+    "attnviz/monitor": 351,
+    "tests/monitor": 126,
 }  # fmt: skip
 
 

@@ -2,10 +2,9 @@
 
 Numbers are rows of one table with the keys step, layer and head. A folder holds them in parts, each a Parquet file
 named by its first step; the part that is being filled is written again at each look, so that nothing is lost where
-training stops. A few looks also keep a small map of each head, a row of cells: the frames of a film.
+training stops. Some looks, fewer as the run goes on, also keep a small map of each head: the frames of a film.
 """
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -14,22 +13,22 @@ from jaxtyping import Float
 
 from attnviz import store
 from attnviz.errors import InvalidRecord
-from attnviz.table.numbers import Numbers
-from attnviz.table.parquet import INTEGER, NUMBER, encode_table, read_table
+from attnviz.table.numbers import Numbers, concat
+from attnviz.table.parquet import INTEGER, NUMBER, NUMBERS, encode_table, read_table
 
 KEYS = ("step", "layer", "head")
 MEASURES = ("max_score", "entropy", "first", "previous")  # the largest logit; the others are shares, means over queries
 SCORE, ENTROPY = 0, 1  # places among them
-PARTS, FILMS = "attention-*.parquet", "film-*.parquet"
-MAX_LOOKS = 50  # of a part
-SIDE = 16  # of a map of the film
-CELLS = tuple(f"cell {row}.{column}" for row in range(SIDE) for column in range(SIDE))
-MAX_FRAMES = 64  # of a film, evenly over the run
+MAP = "map"  # of some looks: cells row by row, in equal shares
+TYPES = dict.fromkeys(KEYS, INTEGER) | dict.fromkeys(MEASURES, NUMBER) | {MAP: NUMBERS}
+SIDE = 16  # of a map
+PARTS, MAX_LOOKS = "attention-*.parquet", 50  # of a part
+MANY = 64  # looks that all keep their maps; of twice as many every second one does, and so on
 N_BEFORE, MIN_BEFORE = 20, 3  # looks whose median score a head is held against
 LARGE_SCORE, GROWTH = 30.0, 3.0  # e^30 is 10^13: one key gets all
 COLLAPSED = 0.03  # entropy, of the most possible
 
-HeadNumbers = Float[np.ndarray, "layer head number"]  # by MEASURES, or by CELLS
+HeadNumbers = Float[np.ndarray, "layer head number"]  # by MEASURES, or the cells of maps
 
 
 class Alarm(NamedTuple):
@@ -49,37 +48,42 @@ class WatchedRun:
     """The looks of a run by their steps, in order. Layers of fewer heads than others are filled up with NaN."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder
         self.looks: dict[int, HeadNumbers] = {}
-        self.frames: dict[int, HeadNumbers] = {}
+        self.maps: dict[int, HeadNumbers] = {}  # of a run that was read
         self.alarms: list[Alarm] = []
+        self._folder = folder
+        self._part: list[Numbers] = []  # the looks that are written into the same file
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read a folder. Raises InvalidRecord for one without looks, and for files that are not as they were."""
-        run = cls(folder)
-        looks, run.frames = _read_parts(folder, PARTS, MEASURES), _read_parts(folder, FILMS, CELLS)
-        if not looks:
+        run = cls()
+        for path in sorted(folder.glob(PARTS)):
+            for _, of in Numbers(read_table(path, TYPES, None)[0], KEYS).group("step"):
+                steps, layers, heads = of.integers(KEYS).T
+                step, shape = int(steps[0]), (int(layers.max()) + 1, int(heads.max()) + 1)
+                sizes = {0 if cells is None else len(cells) for cells in of.array(MAP)}
+                if of.list_keys() != [(step, *place) for place in np.ndindex(*shape)] or sizes not in ({0}, {SIDE**2}):
+                    raise InvalidRecord(f"{path}: step {step} lacks heads, or cells of their maps")
+                run.judge(step, of.matrix(MEASURES).reshape(*shape, -1))
+                if sizes != {0}:
+                    run.maps[step] = np.array(of.array(MAP).tolist(), dtype=float).reshape(*shape, -1)
+        if not run.maps:
             raise InvalidRecord(f"{folder} holds no watched run", hint="attnviz.watch(model, out=FOLDER) writes one.")
-        for step, look in looks.items():
-            run._judge(step, look)
         return run
 
-    def add(self, step: int, look: HeadNumbers, frame: HeadNumbers) -> list[Alarm]:
+    def add(self, step: int, look: HeadNumbers, maps: HeadNumbers) -> list[Alarm]:
         """Keep a look, and return what is newly wrong. Raises OutputError when the disk refuses."""
-        place = len(self.looks)
-        new = self._judge(step, look)
-        steps = list(self.looks)
-        part = steps[place - place % MAX_LOOKS :]
-        self._write(PARTS, tabulate({step: self.looks[step] for step in part}, MEASURES))
-        stride = 2 ** (place // MAX_FRAMES).bit_length()
-        if place % stride == 0:
-            kept = {step: self.frames[step] for step in steps[:place:stride]}
-            self.frames = {**kept, step: frame}
-            self._write(FILMS, tabulate(self.frames, CELLS))
-        return new
+        keeps_maps = len(self.looks) % 2 ** (len(self.looks) // MANY).bit_length() == 0
+        kept = self._part if len(self._part) < MAX_LOOKS else []
+        self._part = [*kept, _tabulate(step, look, maps if keeps_maps else None)]
+        if self._folder is not None:
+            numbers = concat(self._part)
+            name = PARTS.replace("*", f"{numbers.table['step'][0].as_py():09}")
+            store.write(self._folder / name, encode_table(numbers.table, {"attnviz": "watch"}))
+        return self.judge(step, look)
 
-    def _judge(self, step: int, look: HeadNumbers) -> list[Alarm]:
+    def judge(self, step: int, look: HeadNumbers) -> list[Alarm]:
         """Take a look, and return what is wrong with its heads, against the looks before, and was not said yet."""
         before = [each for each in list(self.looks.values())[-N_BEFORE:] if each.shape == look.shape]
         usual = np.median([each[..., SCORE] for each in before], axis=0) if before else np.full(look.shape[:2], np.inf)
@@ -99,13 +103,7 @@ class WatchedRun:
 
     def numbers(self) -> Numbers:
         """Return a row for each step, layer and head, with a column for each of MEASURES; null: not finite."""
-        return tabulate(self.looks, MEASURES)
-
-    def _write(self, name: str, numbers: Numbers) -> None:
-        if self.folder is not None:
-            first = numbers.table["step"][0].as_py()
-            path = self.folder / name.replace("*", f"{first:09}")
-            store.write(path, encode_table(numbers.table, {"attnviz": "watch"}))
+        return concat([_tabulate(step, look) for step, look in self.looks.items()]).choose((*KEYS, *MEASURES))
 
 
 def summarize_layers(look: HeadNumbers) -> Float[np.ndarray, "layer measure"]:
@@ -115,25 +113,8 @@ def summarize_layers(look: HeadNumbers) -> Float[np.ndarray, "layer measure"]:
     return extremes
 
 
-def tabulate(looks: Mapping[int, HeadNumbers], names: Sequence[str]) -> Numbers:
-    """Put looks under one another as rows by step, layer and head."""
-    keys = [(step, layer, head) for step, look in looks.items() for layer, head in np.ndindex(*look.shape[:2])]
-    rows = np.concatenate([look.reshape(-1, len(names)) for look in looks.values()])
-    rows = np.where(np.isfinite(rows), rows, np.nan)
-    columns = [*np.array(keys, dtype=np.int64).T, *rows.T]
-    return Numbers.from_columns(dict(zip((*KEYS, *names), columns, strict=True)), KEYS)
-
-
-def _read_parts(folder: Path, pattern: str, names: Sequence[str]) -> dict[int, HeadNumbers]:
-    """Return the looks of all parts; of a step in two of them that of the later. Raises InvalidRecord."""
-    found: dict[int, HeadNumbers] = {}
-    for path in sorted(folder.glob(pattern)):
-        types = dict.fromkeys(KEYS, INTEGER) | dict.fromkeys(names, NUMBER)
-        for _, of in Numbers(read_table(path, types, None)[0], KEYS).group("step"):
-            steps, layers, heads = of.integers(KEYS).T
-            step = int(steps[0])
-            shape = int(layers.max()) + 1, int(heads.max()) + 1
-            if of.list_keys() != [(step, *place) for place in np.ndindex(*shape)]:
-                raise InvalidRecord(f"{path}: step {step} lacks heads")
-            found[step] = of.matrix(names).reshape(*shape, -1)
-    return dict(sorted(found.items()))
+def _tabulate(step: int, look: HeadNumbers, maps: HeadNumbers | None = None) -> Numbers:
+    layers, heads = np.array(list(np.ndindex(*look.shape[:2]))).T
+    rows = np.where(np.isfinite(look), look, np.nan).reshape(-1, len(MEASURES))
+    columns = {"step": step, "layer": layers, "head": heads} | dict(zip(MEASURES, rows.T, strict=True))
+    return Numbers.from_columns(columns | {MAP: None if maps is None else [*maps.reshape(len(rows), -1)]}, KEYS, TYPES)

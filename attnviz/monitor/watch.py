@@ -31,7 +31,7 @@ class Watch:
     def __init__(self, model: nn.Module, run: WatchedRun, every: int, writers: Sequence[Any] = ()) -> None:
         self._model, self._run, self._every, self._writers = model, run, every, writers
         self.alarms, self.numbers = run.alarms, run.numbers
-        self._screen = LayerLines()
+        self._lines = LayerLines()
         self._next, self._is_due = 0, False  # step
         self._look: Look | None = None  # at the pass of this step
         self._hooks, self._pass = ExitStack(), ExitStack()
@@ -68,11 +68,9 @@ class Watch:
         if look is None or not look.values:
             raise InvalidRecord(f"step {step}: no attention in {type(self._model).__name__}", hint=SEEN)
         # layers of fewer heads than others are filled up
-        values, maps = (
-            pad_sequence(of, batch_first=True, padding_value=np.nan).double().cpu().numpy()
-            for of in (look.values, look.maps)
-        )
-        self._screen.show(step, values, self._run.add(step, values, maps.round(2)))
+        both = [pad_sequence(of, batch_first=True, padding_value=np.nan) for of in (look.values, look.maps)]
+        values, maps = (of.double().cpu().numpy() for of in both)
+        self._lines.show(step, values, self._run.add(step, values, maps.round(2)))
         for writer in self._writers:
             log_scalars(writer, step, values)
 

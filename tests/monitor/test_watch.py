@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
 import attnviz
+from attnviz import store
 from attnviz.errors import InvalidOption, InvalidRecord
-from attnviz.monitor.run import CELLS, MEASURES, Alarm, WatchedRun
+from attnviz.monitor.run import MEASURES, SIDE, Alarm, WatchedRun
+from tests.process import RunCli
 
 N_TOKENS, N_HEADS = 12, 2
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -104,15 +107,12 @@ def test_every_tenth_step_is_looked_at_and_training_stays_as_it_is(tmp_path: Pat
     assert watch.numbers().list_keys() == [(step, 0, head) for step in (0, 10, 20) for head in (0, 1)]
     loaded = WatchedRun.load(tmp_path / "run")
     assert loaded.numbers().rows() == watch.numbers().rows()
-    assert {step: frame.tolist() for step, frame in loaded.frames.items()} == {
-        step: frame.tolist() for step, frame in watch._run.frames.items()
-    }
     with pytest.raises(InvalidOption, match="holds a watched run"):
         attnviz.watch(model, tmp_path / "run")
 
 
 def test_alarms_name_step_and_head_once() -> None:
-    run, frame = WatchedRun(), np.zeros((1, 2, len(CELLS)))
+    run, frame = WatchedRun(), np.zeros((1, 2, SIDE**2))
     for step, (score, entropy) in enumerate([(9, 0.5), (10, 0.5), (11, 0.5), (29, 0.01), (31, 0.02), (90, 0.01)]):
         run.add(step, np.array([[[5, 0.5, 0, 0], [score, entropy, 0, 0]]]), frame)
     assert run.alarms == [
@@ -121,13 +121,16 @@ def test_alarms_name_step_and_head_once() -> None:
     ]
 
 
-def test_a_film_has_frames_evenly_over_a_long_run(tmp_path: Path) -> None:
+def test_a_long_run_is_kept_in_parts_with_fewer_and_fewer_maps(tmp_path: Path) -> None:
     run = WatchedRun(tmp_path)
     for step in range(150):
-        run.add(step, np.zeros((1, 1, 4)), np.zeros((1, 1, len(CELLS))))
-    assert list(run.frames) == list(range(0, 150, 4))
-    assert len(list(tmp_path.glob("attention-*.parquet"))) == 3
-    assert len(WatchedRun.load(tmp_path).looks) == 150
+        run.add(step, np.zeros((1, 1, 4)), np.full((1, 1, SIDE**2), step / 100))
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [f"attention-{n:09}.parquet" for n in (0, 50, 100)]
+    loaded = WatchedRun.load(tmp_path)
+    assert list(loaded.looks) == list(range(150))
+    assert {step: maps[0, 0, -1] for step, maps in loaded.maps.items()} == {
+        step: step / 100 for step in (*range(64), *range(64, 128, 2), *range(128, 150, 4))
+    }
 
 
 def test_what_cannot_be_watched_is_said() -> None:
@@ -138,3 +141,21 @@ def test_what_cannot_be_watched_is_said() -> None:
     watch = attnviz.watch(nn.Linear(1, 1))
     with pytest.raises(InvalidRecord, match="step 0: no attention in Linear"), watch.step():
         pass
+
+
+def test_a_run_is_drawn_as_curves_and_as_a_film(run_cli: RunCli, tmp_path: Path) -> None:
+    watched = WatchedRun(tmp_path)
+    for step, score in enumerate((9, 10, 11, 90)):
+        watched.add(step, np.array([[[score, 0.5, 0, 0]]]), np.full((1, 1, SIDE**2), 2.0**step))
+    done = run_cli("render", tmp_path, "--out", tmp_path / "drawn", "--format", "png")
+    assert (done.exit_code, done.stdout.splitlines()[3]) == (
+        0,
+        "First alarm, step 3: head 0.0: scores explode (from 10.0 to 90).",
+    )
+    with Image.open(tmp_path / "drawn" / "film.gif") as film:
+        assert getattr(film, "n_frames", 1) == 4
+    assert {path.name for path in (tmp_path / "drawn").iterdir()} == {"curves.png", "film.gif", "film.html"}
+    refused = run_cli("render", tmp_path, "--words", "a b")
+    assert (refused.exit_code, "is of weights, and this is a watched run" in refused.stderr) == (2, True)
+    store.write(tmp_path / "attention-000000009.parquet", b"PAR1")
+    assert run_cli("render", tmp_path).exit_code == 2

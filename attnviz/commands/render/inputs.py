@@ -22,6 +22,9 @@ def render_inputs(spec: RenderSpec) -> Inputs:
     Raises InvalidRecord, InvalidSource, TooLarge or InvalidOption.
     """
     drawing, path = Drawing.from_options(spec.figure), Path(spec.record)
+    if parts := sorted(path.glob("*.parquet")):
+        _refuse_names(spec, "a watched run")
+        return Inputs(files={part.name: part for part in parts}, folder=store.check_output_folder(spec.figure.out))
     kind = find_kind(path)
     if kind == "record":
         return _record_inputs(spec, drawing)
@@ -47,11 +50,15 @@ def check_weights_memory(chosen: FileArray, max_memory: float) -> None:
     check_memory(Work(n_queries, n_keys, n_heads, prod(n_layers), n_copies=n_copies), max_memory)
 
 
-def _record_inputs(spec: RenderSpec, drawing: Drawing) -> Inputs:
+def _refuse_names(spec: RenderSpec, what: str) -> None:
     for name in NAME_OPTIONS:
         if getattr(spec, name) is not None:
             flag = f"--{name.replace('_', '-')}"
-            raise InvalidOption(f"{flag} is of weights, and this is a record", hint=f"Leave out {flag}.")
+            raise InvalidOption(f"{flag} is of weights, and this is {what}", hint=f"Leave out {flag}.")
+
+
+def _record_inputs(spec: RenderSpec, drawing: Drawing) -> Inputs:
+    _refuse_names(spec, "a record")
     (n_layers, n_heads, n_queries, n_keys), is_factored = store.read_record_shape(spec.record)
     drawing.check_number(n_layers, n_heads)
     if is_factored:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from math import inf
+from pathlib import Path
 
 from attnviz import store
 from attnviz.commands.render.spec import RenderSpec
@@ -14,12 +15,14 @@ from attnviz.running.drawing import Drawing
 def render(spec: RenderSpec, inputs: Inputs) -> Events:
     """Draw a record, or weights, of which the record is written, too."""
     is_record, notices = "record" in inputs.files, ()
+    drawing = Drawing.from_options(spec.figure, spec.printing)
+    if not is_record and "weights" not in inputs.files:
+        yield from load("attnviz.monitor.report:render_run")(Path(spec.record), drawing.pictures, inputs.out)
+        return
     if is_record:
         maps = store.load(spec.record, inf)
     else:
         maps, notices = load("attnviz.commands.render.weights:read_maps")(spec)  # torch comes with it
     with store.locked(inputs.out):
-        drawn = yield from Drawing.from_options(spec.figure, spec.printing).draw(
-            maps, inputs.out, with_record=not is_record
-        )
+        drawn = yield from drawing.draw(maps, inputs.out, with_record=not is_record)
         yield replace(drawn, notices=(*notices, *drawn.notices))

@@ -1,0 +1,14 @@
+// A film of heads forming: a picture of all of them for each step, and a slider.
+
+import { byId, content } from "../renderers/page/dom.js";
+
+function showFrame() {
+  const [step, picture] = content[byId("slider").value];
+  byId("frame").src = `data:image/png;base64,${picture}`;
+  byId("frame").alt = byId("step").textContent = `step ${step}`;
+}
+
+byId("slider").style.width = "min(100%, 40rem)";
+byId("slider").max = content.length - 1;
+byId("slider").addEventListener("input", showFrame);
+showFrame();
