@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 EMPTY, CUT = "∅", "…"
+JOIN = "\xa0"  # a space at which no line breaks
 SIGNS = {"\n": "⏎", "\t": "⇥", " ": "␣"}  # a space only at the ends: within a label it can be seen
 SPACES = " \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"  # Zs
 DOTTED_CIRCLE = "◌"  # carries a mark that has no base of its own

@@ -103,6 +103,7 @@ class Heatmap:
     scale: Scale | None = None  # None: the report's
     row_positions: tuple[int, ...] = ()
     column_positions: tuple[int, ...] = ()
+    row_texts: tuple[str, ...] = ()  # what rows are, in full: a page has room for it beside the map
     equal: PerRow | None = None  # see `equal_share`; None: 1/n, n being the row's allowed cells
     backdrop: Grey | None = None  # an image over which the cells lie
     block: int = 1  # rows, and columns, that a cell stands for: it is the mean of the weights there

@@ -135,12 +135,15 @@ def _make_command_class(command: Command) -> type[TyperCommand]:
 
     class Words(TyperCommand):
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-            words, surplus, _ = self.make_parser(ctx).parse_args(list(args))
+            words, surplus, order = self.make_parser(ctx).parse_args(list(args))
             wants_help = any(words.pop(name, False) for name in HELP_NAMES)
             if not ctx.resilient_parsing:  # else a shell completes
                 if wants_help:
                     show.line(write_command_help(command.name, load(command.spec), is_full=HELP_ALL in args))
                     ctx.exit()
+                for each in order:
+                    if order.count(each) > 1 and not each.multiple:
+                        ctx.fail(f"{each.opts[-1]} is given {order.count(each)} times, and takes one value")
                 if surplus:
                     example = find_example(load(command.spec))
                     if load("attnviz.text.files:is_image")(surplus[0]):

@@ -18,6 +18,7 @@ MISTAKES = (
     ("batch", "attnviz batch figures.yaml"),
     ("diff before after", "cannot read before: No such file or directory. Name a file or a folder."),
     # closed choices
+    ("heatmap 'a b' -m multi --model single", "--model is given 2 times, and takes one value"),
     ("heatmap 'a b' --scale shard", "Did you mean 'shared'"),
     ("heatmap 'a b' --table foo", "heads, heatmap, top, full, none"),
     ("heatmap 'a b' --format pgn", "Did you mean 'png'"),

@@ -9,6 +9,7 @@ from attnviz.errors import InvalidOption, InvalidText
 
 KINDS = {"paragraphs": re.compile(r"\n[ \t]*\n"), "lines": re.compile(r"\n")}
 FEWEST = 2
+MARKED = re.compile(r"<(\w+)[^<>]*>((?:(?!<\w).)*?)</\1>", re.DOTALL)  # innermost, where marks are nested
 GAP = "\n\n"  # before a question that is given beside its passages, and between passages that are texts
 
 
@@ -20,9 +21,10 @@ class Prompt(NamedTuple):
 
 
 def split_prompt(texts: Sequence[str], kind: str, question: str | None) -> Prompt:
-    """Find the passages of a prompt. Without a question the last one is it.
+    """Find the passages of a prompt. Without a question the last one is it, or what stands behind marked ones.
 
-    Raises InvalidOption for texts that are not the passages they are said to be, InvalidText for fewer than two.
+    Raises InvalidOption for texts that are not the passages they are said to be, InvalidText for fewer than two, and
+    for marked ones behind which nothing is asked.
     """
     if len(texts) > 1 and kind not in ("auto", "texts"):
         raise InvalidOption(
@@ -33,21 +35,28 @@ def split_prompt(texts: Sequence[str], kind: str, question: str | None) -> Promp
     lengths = [0, *(len(text) + len(GAP) for text in texts)]
     starts = [sum(lengths[: i + 1]) for i in range(len(texts))]
     found = [(start, start + len(text)) for start, text in zip(starts, texts, strict=True) if text.strip()]
-    fewest = FEWEST + (question is None)
-    if len(texts) == 1:
+    last_asks = question is None and kind != "marked"
+    fewest = FEWEST + last_asks
+    if kind == "marked":
+        found = [match.span(2) for match in MARKED.finditer(whole) if match[2].strip()]
+    elif len(texts) == 1:
         for name, gap in KINDS.items():
             if kind in ("auto", name):
                 found = _split(whole, gap)
                 if len(found) >= fewest:
                     break
     if len(found) < fewest:
-        asked = f"{FEWEST} and a question behind them" if question is None else str(FEWEST)
+        asked = f"{FEWEST} and a question behind them" if last_asks else str(FEWEST)
         raise InvalidText(
             f"the prompt has {format_count(len(found), 'passages')}, and sources are told apart from {asked} on",
-            hint="Put an empty line or a line's end between passages; --question asks.",
+            hint="Put an empty line, a line's end or marks (--passages marked) between passages; --question asks.",
         )
-    if question is None:
+    if last_asks:
         return Prompt(whole, tuple(found[:-1]))
+    if question is None:
+        if not whole.rpartition(">")[2].strip():
+            raise InvalidText("nothing is asked behind the passages", hint="Ask there, or with --question.")
+        return Prompt(whole, tuple(found))
     first, last = found[-1]
     if whole[first:last] == question.strip():
         raise InvalidOption("--question is the last passage, too", hint="Leave --question out: the last passage asks.")

@@ -1,20 +1,29 @@
 """Which passages an answer needs, as a report: the answer, the passages by what goes without them, and a map."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.display import escape_for_display, list_first
-from attnviz.records import Provenance
+from attnviz.display import JOIN, escape_for_display, list_first
+from attnviz.records import Provenance, Tokens
 from attnviz.report import Block, Column, Heatmap, Note, Report, Row, Scale, Table
 from attnviz.table.numbers import Numbers
 from attnviz.views import captions
+from attnviz.views.data import describe_tokens
 
 PICTURE = "sources"
-MAX_NAME, MAX_ANSWER, MAX_BEGINNING, MAX_LABEL = 80, 60, 36, 24
+MAX_NAME, MAX_ANSWER, MAX_BEGINNING, MAX_LABEL, MAX_TEXT = 80, 60, 32, 24, 10_000
 MAX_NAMED = 3
+MIN_SHOWN = 5  # passages that any screen lists
 MORE = "All passages: --table full."
+NEEDED = (
+    "Needed: where question and answer may not look at it, the answer loses a nat, and a nat more than by chance: the "
+    "worst of {} knock-outs of as many other tokens."
+)
+READ = "Read by: the head that gives a passage most, and how much; attention: what it gets, on average over heads."
+HINT = "Choose a word of the answer: each passage is shaded by what the word loses without it. Or choose a passage."
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +31,7 @@ class Sources:
     """An answer, and of each passage of its prompt a row: what goes without it, and without random places."""
 
     texts: tuple[str, ...]  # of the passages
-    answer: tuple[str, ...]  # its tokens
+    answer: Tokens
     log_probability: float  # of the whole answer, in nats
     table: Numbers  # passage, tokens, loss, random (None: not tried), needed, attention, reader, read
     losses: Float64[np.ndarray, "token passage"]
@@ -30,16 +39,24 @@ class Sources:
     n_draws: int
     provenance: Provenance
 
+    @property
+    def said(self) -> str:
+        """The answer as it is written: a character that several tokens are bytes of stands once."""
+        spans = zip(self.answer.pieces, self.answer.offsets, strict=True)
+        return "".join(piece for piece, _ in dict.fromkeys(spans))
+
 
 def sources_report(found: Sources, title: str | None) -> Report:
     """Report which passages an answer needs. The data hold every number."""
     rows = found.table.rows()
     order = np.argsort(-found.losses.sum(axis=0), kind="stable").tolist()
     needed = [number for number in order if rows[number]["needed"]]
+    attention, looked = max((row["attention"], row["passage"]) for row in rows)
     model = escape_for_display(found.provenance.model, MAX_NAME)
-    answer = escape_for_display("".join(found.answer).strip(), MAX_ANSWER)
-    names = [f"passage {number}" for number in needed]
-    origin = list_first(names, MAX_NAMED, str) if needed else "no passage of its own"
+    answer = escape_for_display(found.said.strip(), MAX_ANSWER)
+    names = [f"passage{JOIN}{number}" for number in needed]
+    origin = list_first(names, MAX_NAMED) if needed else "no passage of its own"
+    words = _trim(found.answer)
     most = float(np.abs(found.losses).max())
     scale = Scale("diverging", -most, most, "nats that the token loses without the passage")
     picture = Heatmap(
@@ -47,9 +64,10 @@ def sources_report(found: Sources, title: str | None) -> Report:
         title="each token of the answer without each passage",
         values=found.losses.T.astype(np.float32),
         allowed=np.ones(found.losses.T.shape, dtype=bool),
-        rows=tuple(f"{number}: {escape_for_display(text, MAX_LABEL)}" for number, text in enumerate(found.texts)),
-        columns=tuple(escape_for_display(piece, MAX_LABEL) for piece in found.answer),
-        row_axis="passage that may not be looked at",
+        rows=_name_passages(found.texts, MAX_LABEL),
+        row_texts=_name_passages(found.texts, MAX_TEXT),
+        columns=tuple(escape_for_display(piece, MAX_LABEL) for piece in words.pieces),
+        row_axis="without passage",
         column_axis="token of the answer",
         scale=scale,
     )
@@ -59,6 +77,7 @@ def sources_report(found: Sources, title: str | None) -> Report:
         Column("lost", digits=2),
         Column("by chance", digits=2),
         Column("attention", digits=3),
+        Column("read by"),
     )
     listed: list[Row] = [
         (
@@ -67,18 +86,22 @@ def sources_report(found: Sources, title: str | None) -> Report:
             rows[number]["loss"],
             "–" if rows[number]["random"] is None else rows[number]["random"],
             rows[number]["attention"],
+            f"{rows[number]['reader']} {rows[number]['read']:.2f}",
         )
         for number in order
     ]
+    more = MORE if len(rows) > MIN_SHOWN else ""
     blocks: list[Block] = [
         Note(_say_needed(found, needed), leads=True),
-        Table("passages", "nats that the answer loses where it may not look at", "answer", columns, listed, more=MORE),
+        Note(f"Attention alone would say: passage {looked} ({attention:.3f} on average over heads).", leads=True),
+        Table("passages", "nats that the answer loses where it may not look at", "answer", columns, listed, more=more),
         picture,
-        *map(Note, _say_more(found, needed)),
+        Note(NEEDED.format(found.n_draws)),
+        Note(READ, is_detail=True),
     ]
     extent = f"{len(found.texts)} passages, {sum(row['tokens'] for row in rows)} tokens"
     return Report(
-        title=captions.choose_title(title, f"{model} answers “{answer}”, from {origin}"),
+        title=captions.choose_title(title, f"{model} answers “{answer}”, from{JOIN}{origin}"),
         subtitle=captions.join(captions.describe_origin(found.provenance), extent),
         blocks=tuple(blocks),
         scale=scale,
@@ -87,16 +110,30 @@ def sources_report(found: Sources, title: str | None) -> Report:
             "model": found.provenance.model,
             "revision": found.provenance.revision,
             "text_sha256": found.provenance.text_sha256,
-            "answer": list(found.answer),
+            "answer": list(found.answer.pieces),
+            "tokens": describe_tokens(words),
             "log_probability": found.log_probability,
             "without_all": found.together,
             "draws": found.n_draws,
             "passages": [{"text": text} | row for text, row in zip(found.texts, rows, strict=True)],
             "losses": found.losses.tolist(),
         },
+        hint=HINT,
         max_lines=20,
         kept=(answer,),
     )
+
+
+def _name_passages(texts: Sequence[str], length: int) -> tuple[str, ...]:
+    return tuple(f"{number}: {escape_for_display(' '.join(text.split()), length)}" for number, text in enumerate(texts))
+
+
+def _trim(answer: Tokens) -> Tokens:
+    """Leave out the spaces before words, which a page sets between them."""
+    pieces = tuple(piece.lstrip() or piece for piece in answer.pieces)
+    begins = [max(begin, end - len(piece)) for piece, (begin, end) in zip(pieces, answer.offsets, strict=True)]
+    offsets = tuple((begin, end) for begin, (_, end) in zip(begins, answer.offsets, strict=True))
+    return replace(answer, pieces=pieces, offsets=offsets)
 
 
 def _say_needed(found: Sources, needed: list[int]) -> str:
@@ -107,18 +144,4 @@ def _say_needed(found: Sources, needed: list[int]) -> str:
             f"passages together (it loses {found.together:.1f} nats without all of them)."
         )
     lost = [f"{rows[number]['loss']:.1f} nats without passage {number}" for number in needed]
-    return f"The answer loses {list_first(lost, MAX_NAMED, str)}, {found.together:.1f} without all passages."
-
-
-def _say_more(found: Sources, needed: list[int]) -> list[str]:
-    rows = found.table.rows()
-    looked = max(range(len(rows)), key=lambda number: float(rows[number]["attention"]))
-    said = "the same" if looked in needed[:1] else "another"
-    heads = [f"{rows[number]['reader']} reads passage {number} ({rows[number]['read']:.2f})" for number in needed]
-    attention = f"Attention alone would name passage {looked} ({rows[looked]['attention']:.3f} on average over heads)"
-    return [
-        f"Without a passage: question and answer may not look at it. It is needed where the answer then loses a nat or "
-        f"more beyond the worst of {found.n_draws} knock-outs of as many tokens of the others.",
-        f"{attention}, {said}." if needed else f"{attention}, and the answer needs none.",
-        *([f"Of the heads, {list_first(heads, MAX_NAMED, str)}."] if heads else []),
-    ]
+    return f"The answer loses {list_first(lost, MAX_NAMED)}, {found.together:.1f} without all passages."

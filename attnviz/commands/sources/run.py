@@ -130,7 +130,7 @@ def _choose_answer(
         spelled = [model.spell_answer(each) for each in (spec.answer, f" {spec.answer}")]
         return max(spelled, key=lambda answer: float(ahead.score(answer).sum()))
     written = ahead.write(spec.length)
-    answer = written[: _count_line(model.name_answer(ids, written))]
+    answer = written[: _count_line(model.name_answer(ids, written).pieces)]
     if not answer:
         raise InvalidText(f"{model.name} answers nothing", hint="Ask in another way, or give --answer.")
     return answer

@@ -6,7 +6,7 @@ from typing import Literal
 from attnviz.options import MODEL, TEXT, Limits, group, option
 from attnviz.specs import LOOKS, TABLE, AnswerKind, FigureOptions, ModelOptions, PrintOptions, TextOptions
 
-PassageKind = Literal["auto", "paragraphs", "lines", "texts"]
+PassageKind = Literal["auto", "paragraphs", "lines", "marked", "texts"]
 TEXT_OPTIONS = ("inline_text", "text", "text_file", "encoding", "keep_markup")
 MODEL_OPTIONS = ("model", "seed", "device", "max_tokens", "max_memory", "chat", "without")
 MOST: Limits = (("at least", 1), ("at most", 1000))
@@ -26,7 +26,10 @@ class SourcesSpec:
         None, "What is asked. Default: the last passage of the prompt.", TEXT, "TEXT", is_common=True
     )
     passages: PassageKind = option(
-        "auto", "paragraphs, lines, or texts (each of several is one); auto: the first that gives two.", TEXT, "KIND"
+        "auto",
+        "paragraphs, lines, marked (<a>…</a>) or texts (each of several is one); auto: what gives two of them.",
+        TEXT,
+        "KIND",
     )
     model: ModelOptions = group(ModelOptions(model="smollm2"), *MODEL_OPTIONS)
     # None: what the model writes

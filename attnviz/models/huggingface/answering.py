@@ -26,7 +26,7 @@ from attnviz.models.predicting import BATCH, BATCH_TOKENS, check_finite, read_lo
 from attnviz.models.protocols import EVERY, WINDOW, LabelledText
 from attnviz.models.sizes import FLOAT32
 from attnviz.models.tokenizer import Encoding
-from attnviz.records import Facts, Provenance
+from attnviz.records import Facts, Provenance, Tokens
 from attnviz.records.answers import AnswerInfo, AnswerKind
 from attnviz.records.attribution import Question, Target
 from attnviz.records.training_metrics import Prediction
@@ -122,9 +122,9 @@ class NextTokenModel(HeadedModel):
         found = self.loaded.tokenizer.encode(text)
         return tuple(i for i, is_marker in zip(found.ids, found.tokens.special, strict=True) if not is_marker)
 
-    def name_answer(self, ids: Sequence[int], answer: Sequence[int]) -> tuple[str, ...]:
+    def name_answer(self, ids: Sequence[int], answer: Sequence[int]) -> Tokens:
         """Return what each token of an answer adds behind other tokens."""
-        return self.loaded.tokenizer.decode_written(ids, answer, 0).pieces
+        return self.loaded.tokenizer.decode_written(ids, answer, 0)
 
     def _name(self, ids: Sequence[int], answer: int) -> str:
         """Name a token by what it adds behind the text, or where it adds nothing by its number."""

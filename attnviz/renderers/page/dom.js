@@ -21,6 +21,8 @@ export function drawing(tag, attributes = {}, ...children) {
 export const button = (label, onclick, attributes = {}) =>
   element("button", { type: "button", onclick, ...attributes }, ...[label].flat());
 
+export const hasRoomBeside = matchMedia("screen and (min-width: 60rem)");
+
 export const byId = (id) => document.getElementById(id);
 
 export const content = JSON.parse(byId("content").textContent);

@@ -163,6 +163,7 @@ def _axes(report: Report, heatmap: Heatmap, block: int, axes: Shared) -> Mapping
             {
                 **describe_axis(labels, positions, blocks, report.data.get(tokens, of_report), of_text),
                 "of": alike or side,
+                **({"texts": heatmap.row_texts} if side == "rows" and heatmap.row_texts else {}),
             },
             axes,
         )

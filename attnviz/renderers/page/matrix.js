@@ -1,7 +1,7 @@
 // One map and beside it its text, or of a very long text what stands around a pair.
 import { legend } from "./colour.js";
-import { cellsOf, columnsOf, hasQueries, isDifference } from "./content.js";
-import { button, byId, element, named, write } from "./dom.js";
+import { cellsOf, columnsOf, hasQueries, isDifference, rowsOf } from "./content.js";
+import { button, byId, element, hasRoomBeside, named, write } from "./dom.js";
 import { paint } from "./painting.js";
 import { FASTER, Plot } from "./plot.js";
 import { nameOfColumn, nameOfRow, said, tell, tellCell } from "./readout.js";
@@ -38,6 +38,7 @@ export function matrix(panel) {
   const axes = `${map.row_axis} ↓, ${map.column_axis} →`;
   panel.append(tools, element("p", { class: "axis" }, axes), plot.frame, inWords(cells, map, isDifference(scale)));
   byId("beside").append(...(passage?.parts ?? []), ...(context ? [context.part] : []));
+  if (rowsOf(map).texts && !hasRoomBeside.matches) panel.prepend(...byId("beside").children); // else far below
   plot.fit();
   return {
     legend: () => legend(scale, cells.allowed && !cells.isOfPairs),

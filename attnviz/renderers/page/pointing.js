@@ -1,7 +1,7 @@
 // Over an image: who points at a place of it, or moves there by arrow keys, sees what every head gives from there.
 import { bytesOf, Cells } from "./cells.js";
 import { storedIn } from "./content.js";
-import { byId, content, element, nextFrame, write } from "./dom.js";
+import { byId, content, element, hasRoomBeside, nextFrame, write } from "./dom.js";
 import { cellAt, paint } from "./painting.js";
 import { Plot } from "./plot.js";
 import { said, tell } from "./readout.js";
@@ -10,7 +10,6 @@ import { makers } from "./views.js";
 
 const { block, beside, heads: known, first, precision, equal, shares } = content.pointing;
 const N_STRONGEST = 3; // heads that are named, with the part of the image that each gives most
-const hasRoomBeside = matchMedia("screen and (min-width: 60rem)");
 const ofRoom = makers.overview;
 const unpackedLooks = new Map();
 

@@ -1,7 +1,7 @@
 // The text itself beside its map: a word that is pointed at shades what it attends to, or what attends to it.
 import { inkOn, paintOf, placeOfCell } from "./colour.js";
 import { columnsOf, isDifference, rowsOf, tokenOf, writingOf } from "./content.js";
-import { button, chooser, element, isolated, named, roving, say, write } from "./dom.js";
+import { button, chooser, content, element, isolated, named, roving, say, write } from "./dom.js";
 import { nameOfColumn, nameOfRow, said } from "./readout.js";
 import { change, state } from "./state.js";
 import { directionOf } from "./writing.js";
@@ -14,17 +14,17 @@ const N_LISTED = 10;
 
 // The tokens of a text, or some of them, as it is written, each to be pointed at or chosen.
 export function writeWords(axis, name, point, choose, [from, to] = [0, axis.labels.length]) {
-  const { labels } = axis;
+  const { labels, texts } = axis;
   const { spaced, special } = writingOf(axis);
   const dir = directionOf(labels, special);
   const words = element("div", { class: "passage", role: "group", "aria-label": name, dir });
   if (from > 0) words.append("… ");
   for (let place = from; place < Math.min(to, labels.length); place++) {
     if (spaced[place] || special[place] || special[place - 1]) words.append(" ");
-    const kind = special[place] ? "word special" : "word";
-    const title = tokenOf(place, axis);
+    const kind = special[place] ? "word special" : texts ? "word whole" : "word";
+    const title = texts ? null : tokenOf(place, axis);
     const hears = { onpointerover: () => point(place), onfocusin: () => point(place) };
-    words.append(button(isolated(labels[place]), () => choose(place), { class: kind, title, ...hears }));
+    words.append(button(isolated((texts ?? labels)[place]), () => choose(place), { class: kind, title, ...hears }));
   }
   if (to < labels.length) words.append(" …");
   for (const kind of ["pointerleave", "focusout"]) words.addEventListener(kind, () => point(null));
@@ -54,8 +54,9 @@ export class Passage {
     this.list = element("div", { class: "listed" });
     const passages = this.isOneText
       ? [chooser(write("ui.shade"), sides, state.side === "from" ? 0 : 1, choose), this.rows]
-      : [...titled(map.row_axis, this.rows), ...titled(map.column_axis, this.columns)];
-    this.parts = [...passages, this.list];
+      : [titled(map.row_axis, this.rows), titled(map.column_axis, this.columns)];
+    if (rowsOf(map).texts) passages.reverse().unshift(element("p", { class: "hint" }, content.hint)); // they are long
+    this.parts = [...passages.flat(), this.list];
   }
 
   words(axis, name) {

@@ -15,6 +15,7 @@ from rich.console import Console, RenderableType
 from rich.style import Style
 from rich.text import Text
 
+from attnviz.display import JOIN
 from attnviz.renderers import shades
 from attnviz.renderers.hidden import write_out_hidden
 
@@ -32,6 +33,7 @@ STAND_INS = {
     "⏎": r"\n",
     "⇥": r"\t",
     "␣": r"\x20",
+    JOIN: " ",
 }
 BOLD, DIM = Style(bold=True), Style(dim=True)
 
@@ -100,7 +102,8 @@ class ScreenLayout:
 
     def prose(self, text: str, style: Style | str = "") -> Iterator[Text]:
         """A text as lines that fit the screen."""
-        return (Text(line, style=style) for line in fill_lines(self.safe(text).split(" "), self.screen.width, " "))
+        lines = fill_lines(self.safe(text).split(" "), self.screen.width, " ")
+        return (Text(line.replace(JOIN, " "), style=style) for line in lines)
 
     def lay_out(self, block: RenderableType, width: int) -> Iterator[Text]:
         """What rich draws, as lines of at most `width` columns."""

@@ -1,5 +1,6 @@
 """Which passages an answer needs: what is knocked out, what chance does, and what is refused."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -7,8 +8,11 @@ import pytest
 import torch
 
 from attnviz.commands.sources.passages import split_prompt
+from attnviz.commands.sources.report import READ
+from attnviz.words import say
 from tests import pretrained as made
 from tests.attacks.endings import RunHere, document, refused, worked
+from tests.browser import Open, check_axe
 
 pytest.importorskip("transformers", reason=made.NEEDS)
 
@@ -16,6 +20,7 @@ from attnviz.models.huggingface.continuing import Continuation
 
 CAUSAL = "AutoModelForCausalLM"
 FACTS = "the cat sat on the mat\nit was a good film\nthe acting was not good\nthe film was"
+MARKED = "Read:\n<doc id='1'>one\n\nand on</doc> <doc>two</doc>\n"
 CODES = {"Anna": 4821, "Boris": 1937, "Clara": 7264, "David": 5510}
 FACTS_OF_CODES = "\n".join(
     f"The code of {name}'s locker is {code}. The lake is frozen." for name, code in CODES.items()
@@ -94,6 +99,7 @@ def test_the_one_passage_that_says_it_is_found_and_none_where_none_does(run_here
         ((), "no prompt"),
         (("--text", "one line"), "the prompt has 1 passage"),
         (("--text", "a", "--text", "b", "--passages", "lines"), "--passages lines of 2 texts"),
+        (("--text", MARKED, "--passages", "marked"), "nothing is asked behind the passages"),
         (("--text", FACTS, "--draws", "0"), "--draws: write a whole number that is at least 1"),
         (("--text", FACTS, "--model", "multi"), "reads texts and writes none"),
         (("--text", FACTS, "--answer", ""), "--answer is empty"),
@@ -114,3 +120,34 @@ def test_passages_are_paragraphs_where_there_are_some_else_lines_or_texts() -> N
     prompt = split_prompt(["a\n", "", "b"], "auto", "what?")
     assert [prompt.text[first:last] for first, last in prompt.passages] == ["a", "b"]
     assert prompt.text.endswith("b\n\nwhat?")
+    prompt = split_prompt([MARKED + "What?"], "marked", None)
+    assert [prompt.text[first:last] for first, last in prompt.passages] == ["one\n\nand on", "two"]
+    assert prompt.text == MARKED + "What?"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 1440])
+def test_a_word_of_the_answer_shades_each_passage(width: int, llama: Path, run_here: RunHere, opened: Open) -> None:
+    asked = ("sources", "--text", FACTS, "--model", llama, "--answer", "cat sat")
+    losses = np.array(document(worked(run_here(*asked, "--format", "html", "--json")))["losses"])
+    page = opened(Path("sources/attention.html").absolute(), viewport={"width": width, "height": 900})
+    answer, passages = page.page.locator(".passage").all()
+    texts = FACTS.splitlines()[:-1]
+    assert passages.locator(".word").all_inner_texts() == [f"{n}: {text}" for n, text in enumerate(texts)]
+    answer.locator(".word").last.press("Enter")
+    shades = passages.locator(".word").evaluate_all("(all) => all.map((each) => each.style.backgroundColor)")
+    assert len({*shades} - {""}) == len(texts)
+    most = losses[-1, np.abs(losses[-1]).argmax()]
+    assert float(page.page.locator(".listed .number").first.inner_text()) == pytest.approx(most, rel=5e-3)
+    check_axe(page, "sources")
+
+
+def test_all_but_texts_is_said_in_chinese(llama: Path, run_here: RunHere) -> None:
+    asked = ("sources", "--text", FACTS, "--model", llama, "--length", "3", "--lang", "zh")
+    said = worked(run_here(*asked)).stdout
+    for text in FACTS.splitlines():
+        said = said.replace(text, "")
+    assert re.findall("[a-z]{2,} [a-z]{2,}", re.sub("“.*?”", "", said, flags=re.DOTALL)) == []
+    assert say(READ, "zh") != READ
+    title = "gpt2 answers “by my cat”, from\xa0passage\xa01, passage\xa02 and 3 more"
+    assert say(title, "zh") == "gpt2 回答“by my cat”，出自段落 1、段落 2，还有 3 个"
