@@ -139,13 +139,3 @@ def test_known_heads_of_a_real_encoder() -> None:
     assert (found[0][2].pattern, found[1][8].pattern, found[1][10].pattern) == (
         *("previous token", "next token", "special tokens"),
     )
-
-
-@pytest.mark.slow
-def test_known_heads_of_a_real_decoder() -> None:
-    """Heads that are known from other measurements, in a sentence and in a text that says words twice."""
-    model = pretrained.decoder()
-    sentence = name_heads(model.attention("When Mary and John went to the store, John gave a drink to"))
-    assert (sentence[16][0].pattern, sentence[11][1].pattern) == ("previous token", "previous token")
-    twice = name_heads(model.attention("apple river glass monkey seven cloud paper iron " * 2))
-    assert twice[18][6].pattern == "induction (after a repeat)"

@@ -42,17 +42,14 @@ def ids_of(maps: AttentionMaps) -> list[int]:
 
 @pytest.mark.parametrize(
     ("kind", "attention"),
-    [
-        *((kind, None) for kind in ("gpt2", "mistral", "gemma2", "gpt_oss")),
-        *((kind, attention) for kind in SEQ2SEQ for attention in ("cross", "decoder")),
-    ],
+    [("mistral", None), ("gpt_oss", None), ("bart", "cross"), ("t5", "decoder")],
 )
 def test_the_record_is_that_of_the_steps(kind: str, attention: str | None, tmp_path: Path) -> None:
     """Of the model's own `generate`, watched step by step: the same tokens, the same attention."""
     folder = saved(tmp_path / kind, kind)
     maps = opened(folder, generate=6, attention=attention).attention(TEXT)
     model = (transformers.AutoModelForSeq2SeqLM if attention else transformers.AutoModelForCausalLM).from_pretrained(
-        folder, attn_implementation="eager" if kind in ("gemma2", "gpt_oss") else "sdpa"
+        folder, attn_implementation="eager" if kind == "gpt_oss" else "sdpa"
     )
     inputs = transformers.AutoTokenizer.from_pretrained(folder)(TEXT, return_tensors="pt", return_token_type_ids=False)
     with torch.inference_mode(), record() as steps:

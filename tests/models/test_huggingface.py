@@ -61,10 +61,7 @@ def test_what_a_library_prints_of_a_file_reaches_nobody(tmp_path: Path, capfd: p
     assert capfd.readouterr().out == "ours\n"
 
 
-NOT_ONE_TEXT = "bart t5 switch_transformers jamba longformer led mamba perceiver rwkv"
-
-
-@pytest.mark.parametrize("kind", [kind for kind in made.FAMILIES if kind not in NOT_ONE_TEXT.split()])
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "modernbert", "gemma2", "gpt_oss", "deberta-v2"])
 def test_weights_are_the_models_own(kind: str, tmp_path: Path) -> None:
     folder = made.saved(tmp_path / kind, kind)
     attender = opened(folder)
@@ -189,7 +186,7 @@ def test_memory_is_checked_before_it_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["minilm", "stories"])
-@pytest.mark.parametrize("text", ["Unbelievably, the acting didn't save it!", "猫坐在垫子上", "👩‍👩‍👧 and e\u0301"])
+@pytest.mark.parametrize("text", ["Unbelievably, the acting didn't save it!", "猫坐 👩‍👩‍👧 and e\u0301"])
 def test_real_models_on_real_texts(kind: str, text: str) -> None:
     import transformers
 

@@ -19,10 +19,10 @@ TEXTS = ([5, 9, 7, 3, 8, 11, 4, 6, 12], [5, 10, 3, 6, 4])  # ids; the second is 
 PADDING_ID = 0
 BOTH = ("eager", "sdpa")
 # By kind, the kernels that it runs with: sdpa has no soft-capping and no sinks, and DeBERTa's class refuses it.
-ENCODERS = {"bert": BOTH, "roberta": BOTH, "modernbert": BOTH, "deberta-v2": ("eager",)}
-DECODERS = {"gpt2": BOTH, "mistral": BOTH, "gemma2": ("eager",), "gpt_oss": ("eager",)}
+ENCODERS = {"bert": BOTH, "modernbert": ("sdpa",), "deberta-v2": ("eager",)}
+DECODERS = {"gpt2": BOTH, "mistral": ("sdpa",), "gemma2": ("eager",), "gpt_oss": ("eager",)}
 TEXT_FAMILIES = [
-    *((kind, kernel, "right") for kind, kernels in (ENCODERS | DECODERS).items() for kernel in kernels),
+    *((kind, kernel, "right") for kind, kernels in ENCODERS.items() for kernel in kernels),
     *((kind, kernel, "left") for kind, kernels in DECODERS.items() for kernel in kernels),
 ]
 
@@ -73,8 +73,10 @@ def generated(model: Any, **inputs: Any) -> Tensor:
     return made
 
 
-@pytest.mark.parametrize("sides", ["alone", "left"])
-@pytest.mark.parametrize(("kind", "kernel"), [(kind, kernel) for kind, of in DECODERS.items() for kernel in of])
+@pytest.mark.parametrize(
+    ("kind", "kernel", "sides"),
+    [("gpt2", "eager", "alone"), ("gpt2", "sdpa", "left"), ("mistral", "sdpa", "left"), ("gpt_oss", "eager", "left")],
+)
 def test_the_steps_of_a_generation_are_one_record(kind: str, kernel: str, sides: str) -> None:
     """That of a pass over prompt and answer, but for the last token: it was chosen and never read.
 

@@ -161,9 +161,8 @@ def test_names_and_masks_that_do_not_fit(given: dict[str, Any], n_texts: int, sa
 # --- padding ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("flash", [True, False])
+@pytest.mark.parametrize(("flash", "kind"), [(True, torch.tensor), (False, np.array), (True, list)])
 @pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("kind", [torch.tensor, np.array, list])
 @pytest.mark.parametrize("with_padding", [True, False])
 def test_padding_is_trimmed(side: str, flash: bool, kind: Callable[..., Any], with_padding: bool) -> None:
     ids = torch.tensor([[3, 7, 1, 9, 4], [0, 0, 5, 2, 8] if side == "left" else [5, 2, 8, 0, 0]])

@@ -20,7 +20,8 @@ from attnviz.records.factors import Factors, Window
 from tests.records.formula import by_formula, take_small_steps
 from tests.records.test_walk import N_TOKENS, WINDOWS, case, maps_of
 
-TEXT = "the acting saved the film , and the film was not good but the acting was . " * 4
+# Of more tokens than there are distances that a model tells apart.
+TEXT = "the acting saved the film , and the film was not good but the acting was . " * 3
 MODELS: dict[str, dict[str, Any]] = {
     "bias by distance": {"model": "multi"},
     "one head": {"model": "single"},
@@ -36,8 +37,10 @@ def both(name: str) -> tuple[FactoredMaps, AttentionMaps]:
     return found, dense
 
 
-@pytest.mark.parametrize("pays", [2**28, 0])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("name", "pays"),
+    [*((name, 2**28) for name in MODELS), ("bias by distance", 0), ("causal without a bias", 0)],
+)
 def test_every_number_is_that_of_the_weights(name: str, pays: int, monkeypatch: pytest.MonkeyPatch) -> None:
     take_small_steps(monkeypatch, 1_000)
     monkeypatch.setattr(arithmetic, "MIN_NUMBERS_FOR_TORCH", pays)

@@ -222,7 +222,7 @@ def test_a_file_of_several_in_an_archive_is_named_behind_it(tmp_path: Path) -> N
 
 
 def test_an_archive_is_not_unpacked_beyond_bounds(tmp_path: Path) -> None:
-    bomb = b"text\n" + b"a" * 200_000_000
+    bomb = b"text\n" + b"a" * 20_000_000
     write_gz(tmp_path / "a.csv.gz", {"a.csv": bomb})
     write_zip(tmp_path / "a.zip", {"a.csv": bomb})
     for name in ("a.csv.gz", "a.zip"):

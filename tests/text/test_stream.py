@@ -30,16 +30,16 @@ def test_a_stream_gives_what_is_read_as_a_whole() -> None:
 
 @pytest.mark.parametrize("kind", ["parquet", "jsonl"])
 def test_memory_does_not_grow_with_the_texts(kind: str, tmp_path: Path) -> None:
-    """Twenty thousand texts of a thousand characters each, of which few are held at a time."""
+    """Four thousand texts of five thousand characters each, of which few are held at a time."""
     file = tmp_path / f"train.{kind}"
     if kind == "parquet":
         import pyarrow
         from pyarrow import parquet
 
-        texts = pyarrow.table({"text": [f"{n} {'x' * 1000}" for n in range(20_000)]})
-        parquet.write_table(texts, file, row_group_size=4_096)
+        texts = pyarrow.table({"text": [f"{n} {'x' * 5000}" for n in range(4_000)]})
+        parquet.write_table(texts, file, row_group_size=512)
     else:
-        file.write_text("".join(f'{{"text": "{n} {"x" * 1000}"}}\n' for n in range(20_000)))
+        file.write_text("".join(f'{{"text": "{n} {"x" * 5000}"}}\n' for n in range(4_000)))
     stream = stream_corpus(TextOptions(dataset=str(file)))
     tracemalloc.start()
     try:

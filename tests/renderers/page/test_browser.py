@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from io import BytesIO
+from itertools import product
 from pathlib import Path
 
 import matplotlib
@@ -36,18 +37,7 @@ N = 14  # tokens of the made-up film review
 CONTENT = "JSON.parse(document.querySelector('#content').textContent)"
 
 
-def test_pointing_at_a_cell_says_the_records_number(shown: Open) -> None:
-    cell = (7, 3)
-    maps = random_maps(n_layers=2, n_heads=2)
-    page = shown(report(maps), f"view=matrix&layer=1&head=1&{EXACT}")
-    page.hover(*cell, N, N)
-    assert np.float32(number_in(page.readout)) == maps.weights[(1, 1, *cell)]
-    words = maps.queries.pieces
-    assert f"query {cell[0]} {words[cell[0]]} attends to key {cell[1]} {words[cell[1]]}" in page.readout
-
-
-@pytest.mark.parametrize("cell", [(5, 9), (0, 13)])
-@pytest.mark.parametrize("ratio", [1, 2])
+@pytest.mark.parametrize(("cell", "ratio"), [((5, 9), 1), ((0, 13), 2)])
 def test_the_cell_that_is_seen_is_the_cell_that_is_said(shown: Open, cell: tuple[int, int], ratio: int) -> None:
     """One bright cell in a dark map: where its pixels are on the screen, its name is told."""
     weights = np.full((1, 1, N, N), 1 / N, dtype=np.float32)
@@ -88,10 +78,11 @@ def test_the_address_is_a_link_to_what_is_shown(shown: Open) -> None:
     assert page.readout == told
 
 
-@pytest.mark.parametrize("state", ["layer=99&head=-1&query=1e9", "%E0%A4%A", "view=__proto__&map=constructor", "&&=&"])
-def test_a_link_to_what_is_not_there_opens_the_page(shown: Open, state: str) -> None:
-    page = shown(report(), state)
-    assert page.page.locator("[role=tab][aria-selected=true]").count() == 1
+def test_a_link_to_what_is_not_there_opens_the_page(shown: Open) -> None:
+    page = shown(report())
+    for state in ("layer=99&head=-1&query=1e9", "%E0%A4%A", "view=__proto__&map=constructor", "&&=&"):
+        page.go(state)
+        assert page.page.locator("[role=tab][aria-selected=true]").count() == 1, state
 
 
 def test_the_overview_has_every_head_and_opens_it(shown: Open) -> None:
@@ -257,17 +248,6 @@ def test_numbers_have_three_digits_until_all_are_asked_for(shown: Open) -> None:
     page.page.wait_for_url("**digits=all**")
 
 
-def test_it_is_said_how_many_equal_shares_a_weight_is(shown: Open) -> None:
-    maps = random_maps(n_heads=1)
-    page = shown(report(maps), "view=matrix&query=2&key=3")
-    times = float(maps.weights[0, 0, 2, 3]) * len(maps.keys)
-    found = re.search(r", ([\d.]+) × an equal share$", page.readout)
-    assert found is not None
-    assert float(found[1]) == pytest.approx(times, rel=0.06)  # two digits
-    page.go("scale=fixed")
-    assert "equal share" not in page.readout
-
-
 def test_another_scale_redraws_map_text_and_legend(shown: Open) -> None:
     """0.7 of four keys is 2.8 equal shares, and with weights as they are 0.7 of the range."""
     page = shown(uneven(), "view=matrix")
@@ -301,23 +281,26 @@ def test_a_text_with_a_number_per_token_is_shaded_word_by_word(shown: Open) -> N
     assert "the largest, up or down" in page.page.inner_text(".listed caption")
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_hostile_tokens_are_shown_and_run_nothing(shown: Open, view: str) -> None:
-    page = shown(attacked(), f"view={view}")
-    assert page.page.locator("img, b").count() == 0
-    for place in ("title", "subtitle"):
-        assert page.page.evaluate(f"document.querySelector('#{place}').textContent === {CONTENT}.{place}")
-    if view == "matrix":
-        shown_words = "JSON.stringify([...document.querySelectorAll('.word')].map((word) => word.textContent))"
-        assert page.page.evaluate(f"{shown_words} === JSON.stringify({CONTENT}.axes[0].labels)")
+def test_hostile_tokens_are_shown_and_run_nothing(shown: Open) -> None:
+    page = shown(attacked())
+    for view in VIEWS:
+        page.go(f"view={view}")
+        assert page.page.locator("img, b").count() == 0
+        for place in ("title", "subtitle"):
+            assert page.page.evaluate(f"document.querySelector('#{place}').textContent === {CONTENT}.{place}")
+        if view == "matrix":
+            shown_words = "JSON.stringify([...document.querySelectorAll('.word')].map((word) => word.textContent))"
+            assert page.page.evaluate(f"{shown_words} === JSON.stringify({CONTENT}.axes[0].labels)")
 
 
-@pytest.mark.parametrize(("pieces", "width"), [*((HOSTILE, width) for width in WIDTHS), ("tt", 360), ("t" * N, 360)])
-@pytest.mark.parametrize("view", VIEWS)
-def test_texts_of_every_length_fit_every_view(shown: Open, view: str, pieces: Sequence[str], width: int) -> None:
-    page = shown(report(random_maps(pieces)), f"view={view}", viewport={"width": width, "height": 740})
-    assert page.page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.page.get_attribute("#view", "data-ready") == view
+@pytest.mark.parametrize(("pieces", "widths"), [(HOSTILE, WIDTHS), ("tt", [360]), ("t" * N, [360])])
+def test_texts_of_every_length_fit_every_view(shown: Open, pieces: Sequence[str], widths: Sequence[int]) -> None:
+    page = shown(report(random_maps(pieces)))
+    for width, view in product(widths, VIEWS):
+        page.page.set_viewport_size({"width": width, "height": 740})
+        page.go(f"view={view}")
+        assert page.page.evaluate("document.documentElement.scrollWidth") <= width, view
+        assert page.page.get_attribute("#view", "data-ready") == view
 
 
 @pytest.mark.parametrize(("text", "direction"), [("这 部 电影", "ltr"), ("סרט טוב !", "rtl")])

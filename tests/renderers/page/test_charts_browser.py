@@ -88,8 +88,7 @@ COSTS = Chart("point", "costs", "head", "lost", ("x", "y", "group"), ((0, 2.0, "
 EVERY_KIND = (curves(LOSS, ACCURACY), distributions(heads(40), heads(3)), curves(COSTS))
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1440, "light")])
 def test_letters_of_every_kind_of_chart_can_be_read(shown: Open, width: int, scheme: str) -> None:
     page = shown(*EVERY_KIND, viewport={"width": width, "height": 844}, color_scheme=scheme)
     letters = page.page.locator("svg.chart text")

@@ -146,8 +146,10 @@ def shown(shown: Open, pages: dict[str, Path]) -> Open:
     return start
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 360), ("dark", 1200)])
-@pytest.mark.parametrize("name", ["heatmap", "answer", "compare", "spread"])
+@pytest.mark.parametrize(
+    ("name", "scheme", "width"),
+    [("heatmap", "dark", 360), ("answer", "light", 360), ("compare", "light", 1200), ("spread", "dark", 1200)],
+)
 def test_everything_is_seen(shown: Open, name: str, scheme: str, width: int) -> None:
     """Every text and edge, also where one points, and the focus wherever it is; and axe-core finds nothing."""
     page = shown(name, width=width, color_scheme=scheme)

@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections.abc import Callable
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 
 import attnviz
+from attnviz.cli import app
 from tests.attacks.endings import RunHere, worked
 from tests.browser import Open, Opened, check_axe
 from tests.made import page_content
@@ -23,19 +26,28 @@ NAMES = ".node, .node small, .graph .word, .graph .word small, .graph .hint"
 ENDS = """paths => paths.map((path) => [path.getAttribute("d"), path.getAttribute("stroke-width")])"""
 
 
-def explain(run_here: RunHere, folder: Path, text: str = TEXT, *options: str) -> tuple[Path, dict[str, Any]]:
-    """The page of an explanation, and what it holds of the graph."""
-    worked(run_here("explain", text, "--format", "html", "-q", "--out", str(folder), *options))
-    page = folder / "attention.html"
-    return page, page_content(page)["graph"]
+Explain = Callable[[str], tuple[Path, dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def explain(tmp_path_factory: pytest.TempPathFactory) -> Explain:
+    """Makes the page of a text's explanation once, and reads what it holds of the graph."""
+
+    @cache
+    def explained(text: str) -> tuple[Path, dict[str, Any]]:
+        folder = tmp_path_factory.mktemp("explained")
+        assert app.run(["explain", text, "--format", "html", "-q", "--out", str(folder)]) == 0
+        return folder / "attention.html", page_content(folder / "attention.html")["graph"]
+
+    return explained
 
 
 def write(weight: float) -> str:
     return f"{weight:.2f}".replace("0.", ".", 1) if weight >= 0.005 else ""
 
 
-def test_a_node_shows_the_row_of_the_record(shown: Open, run_here: RunHere, tmp_path: Path) -> None:
-    file, graph = explain(run_here, tmp_path)
+def test_a_node_shows_the_row_of_the_record(shown: Open, explain: Explain, run_here: RunHere, tmp_path: Path) -> None:
+    file, graph = explain(TEXT)
     worked(run_here("heatmap", TEXT, "--table", "none", "--out", str(tmp_path / "of")))
     weights = attnviz.load(tmp_path / "of" / "attention.safetensors").weights
     page = shown(file)
@@ -54,9 +66,9 @@ def test_a_node_shows_the_row_of_the_record(shown: Open, run_here: RunHere, tmp_
 
 
 def test_which_heads_wrote_the_answer_and_why_is_the_first_screen(
-    shown: Open, run_here: RunHere, tmp_path: Path
+    shown: Open, explain: Explain, run_here: RunHere
 ) -> None:
-    file, _ = explain(run_here, tmp_path)
+    file, _ = explain(TEXT)
     (found,) = json.loads(worked(run_here("explain", TEXT, "--json")).out)["texts"]
     page = shown(file, viewport={"width": 1440, "height": 900})
     lines = page.page.locator("#beside p").all_inner_texts()
@@ -69,8 +81,8 @@ def test_which_heads_wrote_the_answer_and_why_is_the_first_screen(
     assert page.page.locator("#beside p").last.bounding_box()["y"] < 900
 
 
-def test_keys_walk_over_nodes_and_along_arrows(shown: Open, run_here: RunHere, tmp_path: Path) -> None:
-    file, graph = explain(run_here, tmp_path)
+def test_keys_walk_over_nodes_and_along_arrows(shown: Open, explain: Explain) -> None:
+    file, graph = explain(TEXT)
     page = shown(file)
     first, second = [node for row in graph["rows"] for node in row][:2]
     page.page.focus(f"#node-{first}")
@@ -91,9 +103,9 @@ def test_keys_walk_over_nodes_and_along_arrows(shown: Open, run_here: RunHere, t
 @pytest.mark.parametrize("text", ["not good", TEXT, f"{TEXT} and " * 4])
 @pytest.mark.parametrize("width", [390, 1440])
 def test_names_stand_apart_and_arrows_lead_up_between_them(
-    text: str, width: int, shown: Open, run_here: RunHere, tmp_path: Path
+    text: str, width: int, shown: Open, explain: Explain
 ) -> None:
-    file, graph = explain(run_here, tmp_path, text)
+    file, graph = explain(text)
     page = shown(file, viewport={"width": width, "height": 900})
     for node in [row[0] for row in graph["rows"]]:
         page.page.click(f"#node-{node}")
@@ -115,9 +127,9 @@ def test_names_stand_apart_and_arrows_lead_up_between_them(
         assert float(thickness) == pytest.approx(1 + 5 * edge["share"])
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1024, "light"), (1440, "dark"), (390, "light")])
-def test_axe_finds_nothing(width: int, scheme: str, shown: Open, run_here: RunHere, tmp_path: Path) -> None:
-    file, graph = explain(run_here, tmp_path)
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1024, "light")])
+def test_axe_finds_nothing(width: int, scheme: str, shown: Open, explain: Explain) -> None:
+    file, graph = explain(TEXT)
     page: Opened = shown(file, viewport={"width": width, "height": 900}, color_scheme=scheme, has_touch=width < 400)
     for node in (0, 1, len(graph["nodes"]) - 1):
         place = page.page.locator(f"#node-{node}")

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from attnviz.cli import app
 from attnviz.models.attribution import Attributable
 from attnviz.models.attribution.deletion import leave_one_out
 from attnviz.models.loading import find_model
@@ -35,10 +36,16 @@ def ask(text: str, without: tuple[str, ...] = ()) -> tuple[float, list[float]]:
     return subject.target.value, leave_one_out(subject).scores.tolist()
 
 
+@pytest.fixture(scope="module")
+def page_of_answer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("answer")
+    assert app.run(["heatmap", TEXT, "--format", "html", "-q", "--out", str(folder)]) == 0
+    return folder / "attention.html"
+
+
 @pytest.fixture
-def answered(shown: Open, run_here: RunHere, tmp_path: Path) -> Opened:
-    worked(run_here("heatmap", TEXT, "--format", "html", "-q", "--out", str(tmp_path)))
-    return shown(tmp_path / "attention.html")
+def answered(shown: Open, page_of_answer: Path) -> Opened:
+    return shown(page_of_answer)
 
 
 @pytest.mark.parametrize("width", [1200, 390])
@@ -100,8 +107,8 @@ def test_words_have_the_colour_of_what_they_receive_where_nothing_is_answered(sh
     assert page.page.get_by_role("meter").count() == page.page.get_by_role("switch").count() == 0
 
 
-def test_heads_stand_by_what_they_look_at_each_with_its_strongest_pair(answered: Opened, tmp_path: Path) -> None:
-    rows = page_content(tmp_path / "attention.html")["tables"][0]["rows"]
+def test_heads_stand_by_what_they_look_at_each_with_its_strongest_pair(answered: Opened) -> None:
+    rows = page_content(answered.file)["tables"][0]["rows"]
     said = answered.page.locator(".heads .caption").all_inner_texts()
     kinds = answered.page.locator(".heads .kind").evaluate_all("(all) => all.map((a) => a.style.color + a.innerText)")
     assert len([kind for kind, _ in groupby(kinds)]) == len({*kinds})
