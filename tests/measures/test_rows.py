@@ -51,9 +51,7 @@ def test_blocks_are_the_real_queries_once(maps: AttentionMaps, at_once: int, mon
     assert np.concatenate([places[block.places] for block, _ in found]).tolist() == places.tolist()
 
 
-def test_heads_that_are_walked_over_side_by_side_have_the_same_bits(
-    maps: AttentionMaps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_heads_in_several_threads_have_the_same_bits(maps: AttentionMaps, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "CELLS_AT_ONCE", 1)  # no heads of short texts together
     alone, several = compute_statistics(replace(maps), 0), replace(maps)
     monkeypatch.setattr(walk, "CELLS_PER_THREAD", 1)

@@ -24,7 +24,7 @@ from tests.pretrained import NEEDS, built, configured, saved, tokenizer
 LABELS = "AutoModelForSequenceClassification"
 TEXT = "the acting saved the film but it was not good"
 TEXTS = (TEXT, "a cat sat", "the film was good", "a mat was", "it was not unable and the cat sat on a mat")
-REGRESSORS = ("bert", "distilbert", "roberta", "deberta-v2", "gpt2", "mistral")
+REGRESSORS = ("bert", "deberta-v2", "gpt2")
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +75,7 @@ def test_names_that_are_alike_are_told_apart_by_their_places() -> None:
     assert AnswerInfo.from_names(("a", "a"), "label").labels == ("a (0)", "a (1)")
 
 
-@pytest.mark.parametrize("kind", ["bert", "distilbert", "roberta", "gpt2", "bart"])
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "bart"])
 def test_answers_are_those_of_transformers_in_any_company(kind: str, tmp_path: Path) -> None:
     """GPT-2 without a padding token refuses several texts at a time; and nothing is padded."""
     model = opened(saved(tmp_path, kind, auto=LABELS))

@@ -20,7 +20,7 @@ from attnviz.specs import ModelOptions, PoolKind
 from tests import pretrained
 from tests.made import load_encoder, save_classifier
 from tests.models.captures import replaced
-from tests.pretrained import FAMILIES, NEEDS, built, minilm, saved, stories, tokenizer
+from tests.pretrained import FAMILIES, NEEDS, built, minilm, saved, tokenizer
 
 TEXT = "the film was not good but the acting saved it"
 MASKED = "the acting saved the [MASK] but it was not good"
@@ -328,12 +328,3 @@ def test_parts_that_miss_their_sum_are_refused(part: str, theirs: Callable[..., 
     wrong *= 1.5
     with pytest.raises(InvalidModel, match=r"its parts miss the weights of head 1\.0 by"):
         stream.split_scores(HeadName(1, 0), 8)
-
-
-def test_a_real_decoder_is_taken_apart() -> None:
-    stream = take_apart(stories(), "Once upon a time, Tim and Lily went to the park. Lily gave a ball to")
-    answer, against = map(int, np.argsort(-stream.logits)[:2])
-    stream.split_logit(answer, against)
-    for layer in range(len(stream.blocks)):
-        for head in range(stream.blocks[0].n_heads):
-            stream.split_scores(HeadName(layer, head), len(stream.subject.ids) - 1)

@@ -151,9 +151,7 @@ def test_the_arithmetic_gives_what_the_model_gives(model: ModelOptions, causal: 
 @pytest.mark.parametrize("pool", ["mean", "cls"])
 @pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize(("n_heads", "max_distance"), [(4, 0), (4, 3), (1, 3)])
-def test_of_a_checkpoint_of_each_kind(
-    norm: NormKind, pool: PoolKind, n_heads: int, max_distance: int, tmp_path: Path
-) -> None:
+def test_of_every_checkpoint(norm: NormKind, pool: PoolKind, n_heads: int, max_distance: int, tmp_path: Path) -> None:
     save_classifier(
         tmp_path / "saved",
         SENTENCE,

@@ -163,9 +163,7 @@ LOW = torch.finfo(torch.float32).min
 
 @pytest.mark.parametrize("keys", [[1, 1, 1, 1, 1, 1], [0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0]])
 @pytest.mark.parametrize(("window", "farthest"), [((None, None), 3), ((None, 0), 2), ((2, 2), 2)])
-def test_a_bias_by_distance_is_known_by_its_cells(
-    keys: list[int], window: tuple[int | None, int | None], farthest: int
-) -> None:
+def test_a_bias_is_known_by_its_cells(keys: list[int], window: tuple[int | None, int | None], farthest: int) -> None:
     """As T5 adds one to its masks, each head another."""
     within = torch.ones(6, 6).tril(6 if window[1] is None else window[1]).triu(-6 if window[0] is None else -window[0])
     given = FALLING + LOW * (1 - within) + LOW * (1 - torch.tensor(keys))

@@ -96,7 +96,7 @@ def test_a_model_that_ends_writes_no_more(tmp_path: Path) -> None:
         ("bart", {"generate": 2, "attention": "encoder"}, InvalidOption, "--attention encoder reads no target text"),
     ],
 )
-def test_what_cannot_be_written_is_refused_before_any_work(
+def test_what_cannot_be_written_is_refused(
     kind: str, asked: dict[str, Any], error: type[AttnvizError], says: str, tmp_path: Path
 ) -> None:
     folder = saved(tmp_path / kind, kind)

@@ -110,9 +110,7 @@ def test_no_file_beside_the_weights_is_read_that_was_not_written_so(name: str, t
         attnviz.attention(TEXT, model="smollm2")
 
 
-def test_another_file_in_the_package_is_never_read(
-    tiny: PackagedModel, site: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_file_is_never_read(tiny: PackagedModel, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for changed, said in ({"version": "0.2"}, "tiny 0.1 does not hold smollm2 as 0.2 does"), ({"n_bytes": 1}, "as 0.1"):
         monkeypatch.setattr(packaged, "SMOLLM2", replace(tiny, **changed))
         with pytest.raises(InvalidModel, match=said):
@@ -145,9 +143,7 @@ def test_on_the_command_line_a_line_says_that_it_is_converted(tiny: PackagedMode
     assert f"weights tiny 0.1, sha256 {tiny.sha256[:8]}…" in document(first)["texts"][0]["status"]
 
 
-def test_the_first_screen_names_heads_over_many_texts_unless_some_are_taken_out(
-    tiny: PackagedModel, attnviz: RunHere
-) -> None:
+def test_the_first_screen_names_heads_of_the_whole_model(tiny: PackagedModel, attnviz: RunHere) -> None:
     command = ("heatmap", "--model", "smollm2", TEXT)
     assert "induction 18.6 88 %, 17.3 76 %" in " ".join(worked(attnviz(*command)).stdout.split())
     assert "induction" not in worked(attnviz(*command, "--without", "0.0")).stdout
@@ -175,9 +171,7 @@ def test_what_it_cannot_do_and_what_cannot_be_chosen_is_refused_before_it_is_con
     assert not find_folder(tiny).parent.exists()
 
 
-def test_a_name_comes_before_a_folder_of_that_name(
-    tiny: PackagedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_comes_before_a_folder(tiny: PackagedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made.saved(tmp_path / "smollm2", "gpt2")
     monkeypatch.chdir(tmp_path)
     assert isinstance(find_model(TINY), ConvertedReference)

@@ -197,7 +197,7 @@ def test_the_formula_in_a_cell(run: Callable[[], Tensor]) -> None:
     ids=["only the largest", "a floor", "a mean"],
 )
 @pytest.mark.parametrize("axes", [(), (None,), (None, None)])
-def test_weights_that_are_changed_and_sum_to_one_are_those_that_were_multiplied(
+def test_weights_that_are_changed_are_those_multiplied(
     change: Callable[[Tensor], Tensor], axes: tuple[None, ...]
 ) -> None:
     with attnviz.record(tokens=list("abcde")) as maps:

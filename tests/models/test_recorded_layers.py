@@ -198,9 +198,7 @@ def test_under_autocast(kernel: bool) -> None:
 
 
 @pytest.mark.parametrize(("layers", "expected"), [(None, (0, 1, 2)), ([0], (0,)), ([1, 2], (1, 2))])
-def test_layers_that_a_function_calls_one_by_one_are_layers(
-    layers: list[int] | None, expected: tuple[int, ...]
-) -> None:
+def test_layers_that_a_function_calls_are_layers(layers: list[int] | None, expected: tuple[int, ...]) -> None:
     several, norm = list(encoder(3).layers), nn.LayerNorm(16)
 
     def run() -> None:
@@ -310,7 +308,7 @@ def weights_of(model: Any) -> np.ndarray:
 
 @pytest.mark.parametrize(("fused", "n_layers"), [(False, 3), (True, 3), (True, 1)])
 @pytest.mark.parametrize(("layers", "heads"), [(None, None), ([-1], [1, 3]), ([0], None)])
-def test_modules_of_one_head_on_the_same_states_are_heads_of_one_layer(
+def test_modules_of_one_head_are_heads(
     fused: bool, n_layers: int, layers: list[int] | None, heads: list[int] | None
 ) -> None:
     model = blocks(n_layers, fused)
@@ -367,9 +365,7 @@ def test_layers_without_numbers_of_their_own_cannot_be_chosen() -> None:
     [lambda heads: torch.cat(heads, dim=-1), lambda heads: torch.stack(heads, dim=2).flatten(2)],
     ids=["cat", "stack"],
 )
-def test_calls_whose_outputs_are_put_side_by_side_are_heads_of_one_layer(
-    join: Callable[[list[Tensor]], Tensor],
-) -> None:
+def test_calls_whose_outputs_are_joined_are_heads_of_one_layer(join: Callable[[list[Tensor]], Tensor]) -> None:
     layers = [loop(join), loop(join)]
     model = nn.Sequential(*layers)
     maps = recorded(lambda: model(BATCH), tokens=[list("abcde")] * 2)

@@ -120,9 +120,7 @@ def test_rotated_queries_and_products_of_weights_are_nothing_of_the_kind() -> No
     assert (len(maps), maps.not_seen) == (1, "")
 
 
-def test_weights_are_worked_out_in_full_and_held_against_what_the_script_allows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_weights_are_worked_out_in_full_whatever_the_script_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     """As with TF32, whose rounding no processor has: of a kernel that misses by 1e-3, in its place."""
     used, exact = [], kernels._work_out
 

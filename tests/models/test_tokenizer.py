@@ -197,9 +197,7 @@ def test_many_texts_have_the_ids_of_each(texts: list[str], classify: bool, batch
         (5, "head", "abcde"),
     ],
 )
-def test_what_is_cut_to_be_classified_is_what_is_shown(
-    classify: bool, max_tokens: int | None, keep: KeepKind, expected: str
-) -> None:
+def test_what_is_classified_is_shown(classify: bool, max_tokens: int | None, keep: KeepKind, expected: str) -> None:
     """A marker before the text counts as one of the tokens that are kept."""
     vocabulary, text = (CLASSIFYING if classify else LETTERS), "A b C d E f G"
     most = None if max_tokens is None else max_tokens + classify

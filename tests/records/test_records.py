@@ -64,9 +64,7 @@ def check(weights: np.ndarray, n_tokens: int, attendable: np.ndarray) -> None:
         ((1, 2, 0, 0), 0, (0, 0), "are empty"),
     ],
 )
-def test_shapes_and_tokens_belong_together(
-    shape: tuple[int, ...], n_tokens: int, attendable: tuple[int, ...], says: str
-) -> None:
+def test_shapes_fit_tokens(shape: tuple[int, ...], n_tokens: int, attendable: tuple[int, ...], says: str) -> None:
     weights = np.full(shape, 1 / 3, dtype=np.float32)
     check(np.full((1, 2, 3, 3), 1 / 3, dtype=np.float32), 3, np.ones((3, 3), dtype=bool))
     with pytest.raises(InvalidRecord, match=says):

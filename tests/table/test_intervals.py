@@ -16,20 +16,7 @@ from attnviz.table.intervals import (
 )
 
 
-@pytest.mark.parametrize(
-    ("degrees", "printed"),
-    [
-        (1, 12.706),
-        (2, 4.303),
-        (3, 3.182),
-        (4, 2.776),
-        (9, 2.262),
-        (10, 2.228),
-        (29, 2.045),
-        (120, 1.980),
-        (25_001, 1.960),
-    ],
-)
+@pytest.mark.parametrize(("degrees", "printed"), [(1, 12.706), (3, 3.182), (10, 2.228), (120, 1.980), (25_001, 1.960)])
 def test_quantiles_are_those_of_printed_tables(degrees: int, printed: float) -> None:
     assert t_quantile(degrees) == pytest.approx(printed, abs=5e-4)
 

@@ -159,9 +159,7 @@ def test_what_is_no_parquet_is_refused(content: bytes, tmp_path: Path) -> None:
         read(path)
 
 
-def test_a_string_that_is_repeated_is_counted_as_often_as_it_stands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_string_is_counted_as_often_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of a few kilobytes whose one name would take 1 GB."""
     monkeypatch.setattr("attnviz.table.parquet.MAX_UNPACKED", 2**28)
     path = tmp_path / "bomb.parquet"

@@ -299,9 +299,7 @@ def test_numbers_from_0_to_1_are_no_stars(tmp_path: Path) -> None:
     assert "'score' holds '0.95', '0.2', which are not labels of one kind" in corpus.notices[0]
 
 
-def test_of_many_rows_with_one_label_only_so_many_are_looked_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_many_rows_with_one_label_so_many_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A small .gz holds endless rows, and no second label among them."""
     monkeypatch.setattr("attnviz.text.labels.MAX_ROWS", 1500)
     write_gz(tmp_path / "a.csv.gz", {"a.csv": b"text,label\n" + b"a,1\n" * 1500 + b"b,sideways\n"})
@@ -309,7 +307,7 @@ def test_of_many_rows_with_one_label_only_so_many_are_looked_at(
 
 
 @pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)])
-def test_compressed_files_are_read_alone_in_folders_and_in_archives(
+def test_compressed_files_are_read_wherever_they_lie(
     ending: str, pack: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
     folder = tmp_path / "folder"

@@ -75,9 +75,7 @@ def test_a_text_without_a_name_is_called_by_how_it_begins(text: str, name: str) 
     assert given(text).documents[0].name == name
 
 
-def test_bytes_that_are_not_utf8_are_replaced_with_one_notice(
-    tmp_path: Path, standard_input: Callable[[bytes], None]
-) -> None:
+def test_bytes_that_are_not_utf8_are_replaced(tmp_path: Path, standard_input: Callable[[bytes], None]) -> None:
     content = b"\xef\xbb\xbfcaf\xe9 \xff\xfe \xe7\x8c"
     (tmp_path / "a.txt").write_bytes(content)
     standard_input(b"\xff")

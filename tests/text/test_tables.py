@@ -219,9 +219,7 @@ def test_a_saved_data_set_with_splits(tmp_path: Path) -> None:
     ("names", "labels"), [(["pos", "neg"], [1, 0]), (["neg", "pos"], [0, 1]), (["a", "b"], [0, 1])]
 )
 @pytest.mark.parametrize("kind", ["saved", "a.parquet"])
-def test_the_names_of_classes_say_which_is_positive(
-    kind: str, names: list[str], labels: list[int], tmp_path: Path
-) -> None:
+def test_names_of_classes_say_which_is_positive(kind: str, names: list[str], labels: list[int], tmp_path: Path) -> None:
     import datasets
 
     features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=names)})

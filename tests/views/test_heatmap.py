@@ -314,13 +314,6 @@ def test_a_text_of_which_half_is_unknown_says_so_on_its_pictures() -> None:
         assert ("[UNK]" in shown.subtitle) == bool(said)
 
 
-def test_two_texts_lose_their_own_first_tokens() -> None:
-    shown = report(cross_maps(3, 5), FigureOptions(drop_first=True))
-    assert " · 3 queries, 5 keys · 1 query, 1 key hidden, " in shown.subtitle
-    assert heatmaps(shown)[0].rows == ("q1", "q2")
-    assert heatmaps(shown)[0].columns == ("k1", "k2", "k3", "k4")
-
-
 def test_the_shared_scale_is_over_what_is_drawn() -> None:
     weights = np.array([[[[1, 0, 0], [0.5, 0.25, 0.25], [0.75, 0, 0.25]]]])
     assert report(record(weights), FigureOptions(scale="shared", drop_first=True)).scale.high == 0.25

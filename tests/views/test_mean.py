@@ -83,16 +83,6 @@ def test_heads_and_mean_stand_in_the_order_given() -> None:
     assert one_layer.title == "2 heads of layer 0 and the mean of 3 heads"
 
 
-def test_picked_means_stand_beside_picked_heads() -> None:
-    maps = random_maps(n_layers=2, n_heads=3)
-    shown = show(maps, pick=("1.mean,0.2",))
-    grid = overview(shown)
-    assert [each.title for each in grid.maps] == ["layer 1, mean of 3 heads", "layer 0, head 2"]
-    assert grid.maps[0].values == pytest.approx(maps.weights[1].mean(axis=0), abs=1e-7)
-    assert np.array_equal(grid.maps[1].values, maps.weights[0, 2])
-    assert f"by {divergence(maps.weights[1].astype(np.float64)):.2f} of" in shown.subtitle
-
-
 def test_one_query_of_a_mean_is_a_row() -> None:
     maps = random_maps(n_heads=3)
     (alone,) = heatmaps(show(maps, head=("mean",), query="1"))

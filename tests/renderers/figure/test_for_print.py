@@ -37,9 +37,7 @@ def in_pdf(shown: Report, look: FigureStyle) -> tuple[list[float], tuple[float, 
 
 
 @pytest.mark.parametrize(("kind", "n_tokens", "columns"), [("map", 11, 4), ("map", 64, 2), ("text", 64, 4)])
-def test_no_text_of_eight_heads_in_a_column_of_a_paper_is_under_six_points(
-    kind: str, n_tokens: int, columns: int
-) -> None:
+def test_no_text_in_a_column_of_a_paper_is_under_six_points(kind: str, n_tokens: int, columns: int) -> None:
     shown = report(panels(n_tokens, 8, columns), scale=LIFT)
     sizes, page = in_pdf(shown, replace(PAPER, kind=kind))  # type: ignore[arg-type]
     assert len(sizes) >= 8
@@ -59,9 +57,7 @@ def test_no_text_of_eight_heads_in_a_column_of_a_paper_is_under_six_points(
         (200, 3.3, 2, 40),
     ],
 )
-def test_in_a_narrow_figure_as_many_stand_side_by_side_as_leave_tokens_their_labels(
-    n_tokens: int, width: float, in_a_row: int, step: int
-) -> None:
+def test_as_many_maps_stand_in_a_row_as_leave_labels(n_tokens: int, width: float, in_a_row: int, step: int) -> None:
     grid, look = panels(n_tokens, 8, 4), replace(PAPER, width=width)
     made = plan(replace(grid, reflows=True), report(grid, scale=LIFT), look)
     assert sum(place.box.top == made.places[0].box.top for place in made.places) == in_a_row

@@ -65,9 +65,7 @@ def test_a_node_shows_the_row_of_the_record(shown: Open, explain: Explain, run_h
     assert page.page.get_attribute("#node-1", "aria-current") == "true"
 
 
-def test_which_heads_wrote_the_answer_and_why_is_the_first_screen(
-    shown: Open, explain: Explain, run_here: RunHere
-) -> None:
+def test_who_wrote_the_answer_and_why_is_the_first_screen(shown: Open, explain: Explain, run_here: RunHere) -> None:
     file, _ = explain(TEXT)
     (found,) = json.loads(worked(run_here("explain", TEXT, "--json")).out)["texts"]
     page = shown(file, viewport={"width": 1440, "height": 900})
@@ -102,9 +100,7 @@ def test_keys_walk_over_nodes_and_along_arrows(shown: Open, explain: Explain) ->
 
 @pytest.mark.parametrize("text", ["not good", TEXT, f"{TEXT} and " * 4])
 @pytest.mark.parametrize("width", [390, 1440])
-def test_names_stand_apart_and_arrows_lead_up_between_them(
-    text: str, width: int, shown: Open, explain: Explain
-) -> None:
+def test_names_stand_apart_and_arrows_lead_up(text: str, width: int, shown: Open, explain: Explain) -> None:
     file, graph = explain(text)
     page = shown(file, viewport={"width": width, "height": 900})
     for node in [row[0] for row in graph["rows"]]:

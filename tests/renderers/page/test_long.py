@@ -173,9 +173,7 @@ def test_a_long_text_is_no_wider_than_the_screen(shown: Open, pooled: None) -> N
 
 
 @pytest.mark.slow
-def test_heads_that_find_no_room_are_said_to_have_no_single_weights(
-    shown: Open, pooled: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_heads_that_find_no_room_are_said(shown: Open, pooled: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(factors, "ROOM", 1_000)
     page = shown(report(factored()[0]), "layer=0&head=0")
     assert page.page.locator("#beside tr").count() == 10

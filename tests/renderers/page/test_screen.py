@@ -146,8 +146,6 @@ def test_the_screen_is_of_short_texts_and_of_many_heads_shows_twelve() -> None:
 
 
 @pytest.mark.parametrize("options", [("the film", "--causal"), ("film",), ("the film", "--model", "random:2")])
-def test_where_there_is_no_answer_to_these_words_none_is_shown(
-    run_here: RunHere, tmp_path: Path, options: tuple[str, ...]
-) -> None:
+def test_where_there_is_no_answer_none_is_shown(run_here: RunHere, tmp_path: Path, options: tuple[str, ...]) -> None:
     worked(run_here("heatmap", *options, "--format", "html", "-q", "--out", str(tmp_path)))
     assert page_content(tmp_path / "attention.html")["answer"] is None
