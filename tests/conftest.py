@@ -136,6 +136,15 @@ def drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
     draw_once(monkeypatch)
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of everything but pictures."""
+    # Not above: pytest may read this file before it has set up what torch and our modules are imported under.
+    from tests.made import draw_nothing
+
+    draw_nothing(monkeypatch)
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
     """One browser for all tests of a process: playwright starts no second one beside it."""

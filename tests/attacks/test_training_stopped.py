@@ -25,7 +25,7 @@ from tests.attacks.endings import (
     worked,
 )
 from tests.commands.train.runs import CHECKPOINT, FILES, SIZES, TINY
-from tests.made import content
+from tests.made import HOSTILE, content
 from tests.process import Run
 
 ENDLESS = ("train", "--dataset", "sample", "--epochs", "1000000", "--patience", "1000000", *SIZES)
@@ -172,11 +172,6 @@ def test_ctrl_c_on_a_terminal(tmp_path: Path) -> None:
 
 
 # --- Training on hostile texts, on damaged files, or with no place to write to: one line; what was kept stays ---
-
-
-HOSTILE = (
-    *("[/]", "[red]", "$$ $_$ ${$", "</script>", "| a | b", "\x1b[31mred\x07", "\u202eevil", "[PAD] [CLS]", "猫 😀"),
-)
 
 
 def test_texts_are_data(run_here: RunHere, tmp_path: Path) -> None:

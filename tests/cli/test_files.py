@@ -94,7 +94,7 @@ def record(tmp_path: Path) -> None:
     (tmp_path / "jobs.yaml").write_text("jobs: [predict: {text: not a good film}]", encoding="utf-8")
 
 
-@pytest.mark.usefixtures("few_probes", "record")
+@pytest.mark.usefixtures("few_probes", "record", "undrawn")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_prints_in_every_way(command: str, attnviz: RunHere) -> None:
     printed = {

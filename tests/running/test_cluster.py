@@ -83,15 +83,6 @@ def test_a_cluster_gives_the_bytes_of_one_process_though_a_worker_dies(run_cli: 
         assert file.read_bytes() == (tmp_path / "dask" / file.name).read_bytes(), file.name
 
 
-def test_a_cluster_without_workers_is_refused(run_cli: RunCli, tmp_path: Path) -> None:
-    """It waited for one for ever, and heeded no first Ctrl-C."""
-    with running(tmp_path, 0) as cluster:
-        found = run_cli(*arguments(tmp_path / "dask"), "--scheduler-file", cluster.file)
-    assert found.exit_code == 1
-    assert "has no workers after 20 s. Start some with: dask worker ADDRESS." in found.stderr
-    assert found.stderr.count("\n") == 1
-
-
 @pytest.mark.parametrize("lost", ["scheduler", "workers"])
 def test_a_cluster_that_is_lost_is_told_in_one_line(lost: str, run_cli: RunCli, tmp_path: Path) -> None:
     """The one showed tracebacks and advice about memory, without the others it waited for ever."""

@@ -35,9 +35,15 @@ def jobs(*texts: str, **more: object) -> list[Job]:
 
 
 def run(
-    these: list[Job], folder: Path, earlier: dict[str, Entry] | None = None, n: int = 1, fail_fast: bool = False
+    these: list[Job],
+    folder: Path,
+    earlier: dict[str, Entry] | None = None,
+    *,
+    here: bool = True,
+    fail_fast: bool = False,
 ) -> dict[str, Done]:
-    with open_executor(n) as (executor, _):
+    """In this process, or in one of its own."""
+    with open_executor(1, inline=here) as (executor, _):
         return {done.entry.name: done for done in run_jobs(these, folder, earlier or {}, executor, fail_fast)}
 
 
@@ -53,11 +59,10 @@ def test_where_nothing_can_be_forked_processes_are_fresh(tmp_path: Path, monkeyp
         raise OSError("AF_UNIX path too long")
 
     monkeypatch.setattr(forkserver, "ensure_running", no_socket)
-    (done,) = run(jobs("one"), tmp_path).values()
+    (done,) = run(jobs("one"), tmp_path, here=False).values()
     assert done.how == "made"
 
 
-@pytest.mark.slow
 def test_a_file_that_was_changed_or_lost_is_made_again(tmp_path: Path) -> None:
     whole = run(jobs("one two"), tmp_path)["job-0"]
     picture = tmp_path / "job-0/layer-0-head-0.png"
@@ -69,7 +74,6 @@ def test_a_file_that_was_changed_or_lost_is_made_again(tmp_path: Path) -> None:
         assert picture.read_bytes() == content
 
 
-@pytest.mark.slow
 def test_a_job_that_fails_leaves_what_it_made_before(tmp_path: Path) -> None:
     """Neither are the old pictures gone, nor is one of the new among them; and nothing half-written is."""
     entry = run(jobs("one"), tmp_path)["job-0"].entry
@@ -93,7 +97,7 @@ def test_a_folder_of_a_job_that_is_a_link_is_not_followed(tmp_path: Path) -> Non
 
 
 def test_fail_fast_stops_at_the_first(tmp_path: Path) -> None:
-    assert list(run(jobs("", "two", "three"), tmp_path, fail_fast=True)) == ["job-0"]
+    assert list(run(jobs("", "two", "three"), tmp_path, here=False, fail_fast=True)) == ["job-0"]
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ from tests.made import cross_maps, notes, record, softmax, tokens
 from tests.pretrained import NEEDS, saved
 from tests.starting import compare
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 TEXT = "not a good film , but the acting saves it"
 
 

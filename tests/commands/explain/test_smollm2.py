@@ -62,10 +62,9 @@ def test_induction_heads_look_for_what_one_head_wrote(repeated: Stream, head: He
         assert look["n_passing"] <= 3
 
 
-@pytest.mark.parametrize("index", [3, 7])
-def test_a_reason_takes_half_of_a_look_of_ordinary_text(smollm2: Decomposable, index: int, shared: Path) -> None:
-    review = pq.read_table(shared / "data" / "imdb" / "test.parquet")["text"][index].as_py()
-    stream, rng, found = take_apart(smollm2, " ".join(review.split()[:30])), np.random.default_rng(index), []
+def test_a_reason_takes_half_of_a_look_of_ordinary_text(smollm2: Decomposable, shared: Path) -> None:
+    review = pq.read_table(shared / "data" / "imdb" / "test.parquet")["text"][3].as_py()
+    stream, rng, found = take_apart(smollm2, " ".join(review.split()[:30])), np.random.default_rng(3), []
     for layer in range(1, len(stream.blocks)):
         head, query = HeadName(layer, int(rng.integers(9))), int(rng.integers(12, len(stream.subject.ids)))
         weights = stream.weights_of(head, query)
