@@ -41,8 +41,7 @@ def ids_of(maps: AttentionMaps) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "attention"),
-    [("mistral", None), ("gpt_oss", None), ("bart", "cross"), ("t5", "decoder")],
+    ("kind", "attention"), [("mistral", None), ("gpt_oss", None), ("bart", "cross"), ("t5", "decoder")]
 )
 def test_the_record_is_that_of_the_steps(kind: str, attention: str | None, tmp_path: Path) -> None:
     """Of the model's own `generate`, watched step by step: the same tokens, the same attention."""

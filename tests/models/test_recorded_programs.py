@@ -99,11 +99,7 @@ def linearly(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    ("mix", "name"),
-    [
-        (by_sigmoid, "weights that do not sum to 1"),
-        (linearly, "linear attention"),
-    ],
+    ("mix", "name"), [(by_sigmoid, "weights that do not sum to 1"), (linearly, "linear attention")]
 )
 def test_what_attends_without_a_softmax_is_named(mix: Mix, name: str) -> None:
     maps = recorded(lambda: Stack([Attention(), Attention(mix=mix)])(STATES))

@@ -38,8 +38,7 @@ def both(name: str) -> tuple[FactoredMaps, AttentionMaps]:
 
 
 @pytest.mark.parametrize(
-    ("name", "pays"),
-    [*((name, 2**28) for name in MODELS), ("bias by distance", 0), ("causal without a bias", 0)],
+    ("name", "pays"), [*((name, 2**28) for name in MODELS), ("bias by distance", 0), ("causal without a bias", 0)]
 )
 def test_every_number_is_that_of_the_weights(name: str, pays: int, monkeypatch: pytest.MonkeyPatch) -> None:
     take_small_steps(monkeypatch, 1_000)
@@ -133,15 +132,9 @@ DAMAGE = [  # statements that leave what no model gives, and what is said of it
     ("meta['windows'][0] = [-1, 0]", "window .* is invalid"),
     ("meta['windows'][0] = [True, 0]", "windows.0..0. is not of type int"),
     ("meta['windows'] = meta['windows'][1:]", "different numbers of layers"),
-    (
-        "tensors['attendable_keys'] = np.ones(tensors['key'].shape[::2], dtype=np.float32)",
-        "attendable_keys are not bool",
-    ),
+    ("tensors['attendable_keys'] = np.ones(tensors['key'].shape[::2], dtype='f4')", "attendable_keys are not bool"),
     ("tensors['attendable_keys'] = np.ones((3, 5), dtype=bool)", "not a bool for each key"),
-    (
-        "tensors['attendable_keys'] = np.arange(tensors['key'].shape[2])[None].repeat(3, axis=0) > 0",
-        "attends to nothing",
-    ),
+    ("tensors['attendable_keys'] = np.tile(np.arange(tensors['key'].shape[2]) > 0, (3, 1))", "attends to nothing"),
 ]
 
 

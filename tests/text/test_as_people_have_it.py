@@ -17,114 +17,74 @@ from attnviz.specs import TextOptions
 from attnviz.text import load_corpus
 from tests.text.corpora import opened, rows, write_folder
 
-FINE = ("A fine film, moving too.", 1)
-DULL = ('Dull; he said "no" twice.', 0)
+GOOD, BAD = "A fine film, moving too.", 'Dull; he said "no" twice.'
+QUOTED, DOUBLED = f'"{GOOD}"', '"Dull; he said ""no"" twice."'  # the same between quotes
+FINE, DULL = (GOOD, 1), (BAD, 0)
 TWO = [FINE, DULL]
+RECORDS = [{"text": text, "label": label} for text, label in TWO]
 
-
-FILES: list[tuple[str, bytes, str]] = [
+FILES: list[tuple[str, str, str]] = [
     (
         "IMDB Dataset.csv",
-        b'\xef\xbb\xbfreview,sentiment\r\n"A fine film, moving too.",positive\r\n'
-        b'"Dull; he said ""no"" twice.",negative\r\n',
+        f"\ufeffreview,sentiment\r\n{QUOTED},positive\r\n{DOUBLED},negative\r\n",
         "texts from 'review', labels from 'sentiment' (negative 0, positive 1)",
     ),
     (
         "labeledTrainData.tsv",
-        b'id\tsentiment\treview\n"1_8"\t1\t"A fine film, moving too."\n"2_1"\t0\t"Dull; he said \\"no\\" twice."\n',
+        f'id\tsentiment\treview\n"1_8"\t1\t{QUOTED}\n"2_1"\t0\t"Dull; he said \\"no\\" twice."\n',
         "read as: quotes behind backslashes; texts from 'review', labels from 'sentiment'; not used: 'id'",
     ),
-    (
-        "plain.tsv",
-        b'A fine film, moving too.\t1\nDull; he said "no" twice.\t0\n',
-        "read as: no header; texts from column 0, labels from column 1",
-    ),
-    (
-        "quotes.tsv",
-        b'text\tlabel\nA fine film, moving too.\t1\nDull; he said "no" twice.\t0\n"Fine," they said.\t1\n',
-        "read as: no quoting",
-    ),
+    ("plain.tsv", f"{GOOD}\t1\n{BAD}\t0\n", "read as: no header; texts from column 0, labels from column 1"),
+    ("quotes.tsv", f'text\tlabel\n{GOOD}\t1\n{BAD}\t0\n"Fine," they said.\t1\n', "read as: no quoting"),
     (
         "polarity.csv",
-        b'"2","Great","A fine film, moving too."\n"1","No","Dull; he said ""no"" twice."\n',
+        f'"2","Great",{QUOTED}\n"1","No",{DOUBLED}\n',
         "read as: no header; texts from column 2, labels from column 0 (1 0, 2 1); not used: column 1",
     ),
     (
         "training.1600000.csv",
-        b'"4","1467810369","Mon Apr 06","NO_QUERY","one","A fine film, moving too."\n'
-        b'"0","1467810672","Mon Apr 06","NO_QUERY","two","Dull; he said ""no"" twice."\n',
+        f'"4","1467810369","Mon Apr 06","NO_QUERY","one",{QUOTED}\n'
+        f'"0","1467810672","Mon Apr 06","NO_QUERY","two",{DOUBLED}\n',
         "texts from column 5, labels from column 0 (0 0, 4 1)",
     ),
     (
         "pandas.csv",
-        b',rating,Review Text\n0,9.0,"A fine film, moving too."\n1,2.0,"Dull; he said ""no"" twice."\n',
+        f",rating,Review Text\n0,9.0,{QUOTED}\n1,2.0,{DOUBLED}\n",
         "labels from 'rating' (ratings up to 10, of which up to 4 is negative 0, from 7 positive 1, others none)",
     ),
-    (
-        "utf16.csv",
-        'text,label\n"A fine film, moving too.",1\n"Dull; he said ""no"" twice.",0\n'.encode("utf-16"),
-        "read as: UTF-16",
-    ),
-    (
-        "imdb_labelled.txt",
-        b'A fine film, moving too.  \t1\nDull; he said "no" twice.\t0\n',
-        "a text, a tab and a label",
-    ),
-    (
-        "smile.txt",
-        b'pos\tA fine film, moving too.\nneg\tDull; he said "no" twice.\n',
-        "a label, a tab and a text a line",
-    ),
+    ("utf16.csv", f"text,label\n{QUOTED},1\n{DOUBLED},0\n", "read as: UTF-16"),
+    ("imdb_labelled.txt", f"{GOOD}  \t1\n{BAD}\t0\n", "a text, a tab and a label"),
+    ("smile.txt", f"pos\t{GOOD}\nneg\t{BAD}\n", "a label, a tab and a text a line"),
     (
         "train.ft.txt",
-        b'__label__2 A fine film, moving too.\n__label__1 Dull; he said "no" twice.\n',
+        f"__label__2 {GOOD}\n__label__1 {BAD}\n",
         "as fastText has them; texts from 'text', labels from 'label' (1 0, 2 1)",
     ),
-    ("array.json", json.dumps([{"text": text, "label": label} for text, label in TWO]).encode(), "read as: an array"),
-    (
-        "data.json",
-        json.dumps({"version": 1, "data": [{"text": text, "label": label} for text, label in TWO]}).encode(),
-        "read as: the array 'data'",
-    ),
-    (
-        "columns.json",
-        json.dumps({"text": {"0": FINE[0], "1": DULL[0]}, "label": {"0": 1, "1": 0}}).encode(),
-        "read as: columns",
-    ),
+    ("array.json", json.dumps(RECORDS), "read as: an array"),
+    ("data.json", json.dumps({"version": 1, "data": RECORDS}), "read as: the array 'data'"),
+    ("columns.json", json.dumps({"text": {"0": GOOD, "1": BAD}, "label": {"0": 1, "1": 0}}), "read as: columns"),
     (
         "Movies_and_TV_5.json",
-        b'{"reviewText": "A fine film, moving too.", "overall": 5.0, "helpful": [0, 1]}\n'
-        b'{"reviewText": "Dull; he said \\"no\\" twice.", "overall": 1.0, "helpful": [1, 1]}\n',
+        f'{{"reviewText": {QUOTED}, "overall": 5.0, "helpful": [0, 1]}}\n'
+        '{"reviewText": "Dull; he said \\"no\\" twice.", "overall": 1.0, "helpful": [1, 1]}\n',
         "(ratings up to 5, of which up to 2 is negative 0, from 4 positive 1, others none); not used: 'helpful'",
     ),
-    ("signs.csv", b'text,polarity\n"A fine film, moving too.",1\n"Dull; he said ""no"" twice.",-1\n', "(-1 0, 1 1)"),
-    (
-        "blanks.csv",
-        b'label, text\n1, "A fine film, moving too."\n0, "Dull; he said ""no"" twice."\n',
-        "read as: quotes behind blanks",
-    ),
+    ("signs.csv", f"text,polarity\n{QUOTED},1\n{DOUBLED},-1\n", "(-1 0, 1 1)"),
+    ("blanks.csv", f"label, text\n1, {QUOTED}\n0, {DOUBLED}\n", "read as: quotes behind blanks"),
     (
         "table.txt",
-        b'review;sentiment\nA fine film, moving too.;pos\n"Dull; he said ""no"" twice.";neg\n',
+        f"review;sentiment\n{GOOD};pos\n{DOUBLED};neg\n",
         "read as: a table with semicolons; texts from 'review', labels from 'sentiment' (neg 0, pos 1)",
     ),
-    (
-        "stsa.txt",
-        b'1 A fine film, moving too.\n0 Dull; he said "no" twice.\n',
-        "read as: a label and a text a line",
-    ),
-    (
-        "neutral.csv",
-        b'text,sentiment\n"A fine film, moving too.",pos\n"Dull; he said ""no"" twice.",neg\nSo so.,neu\n',
-        "(neg 0, neu none, pos 1)",
-    ),
-    ("booleans.jsonl", b'{"text": "A fine film, moving too.", "target": true}\n', "labels from 'target'"),
+    ("stsa.txt", f"1 {GOOD}\n0 {BAD}\n", "read as: a label and a text a line"),
+    ("neutral.csv", f"text,sentiment\n{QUOTED},pos\n{DOUBLED},neg\nSo so.,neu\n", "(neg 0, neu none, pos 1)"),
+    ("booleans.jsonl", f'{{"text": {QUOTED}, "target": true}}\n', "labels from 'target'"),
 ]
 
 
 @pytest.mark.parametrize(("name", "content", "note"), FILES, ids=[name for name, *_ in FILES])
-def test_a_file_gives_the_texts_and_labels_that_it_means(name: str, content: bytes, note: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(content)
+def test_a_file_gives_the_texts_and_labels_that_it_means(name: str, content: str, note: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content.encode("utf-16" if name == "utf16.csv" else "utf-8"))
     corpus = opened(tmp_path / name)
     assert [(text.rstrip(), label) for text, label in rows(corpus)][:2] == TWO[: len(corpus.documents)]
     (said,) = corpus.notices
@@ -132,16 +92,16 @@ def test_a_file_gives_the_texts_and_labels_that_it_means(name: str, content: byt
     assert note in said
 
 
-CSV = b'text,label\n"A fine film, moving too.",1\n"Dull; he said ""no"" twice.",0\n'
+CSV = f"text,label\n{QUOTED},1\n{DOUBLED},0\n".encode()
 ACL = {
-    "aclImdb/train/pos/0_9.txt": FINE[0].encode(),
-    "aclImdb/train/neg/0_3.txt": DULL[0].encode(),
+    "aclImdb/train/pos/0_9.txt": GOOD.encode(),
+    "aclImdb/train/neg/0_3.txt": BAD.encode(),
     "aclImdb/train/neg/._0_3.txt": b"\0\5\26\7",
     "aclImdb/train/unsup/0_0.txt": b"Nobody rated it.",
     "aclImdb/README": b"",
 }
-CORNELL = {"rt/rt-polarity.neg": DULL[0].encode() + b"\n", "rt/rt-polarity.pos": FINE[0].encode() + b"\n"}
-CLASSES = {"positive/a.txt": FINE[0].encode(), "negative/b.txt": DULL[0].encode()}
+CORNELL = {"rt/rt-polarity.neg": BAD.encode() + b"\n", "rt/rt-polarity.pos": GOOD.encode() + b"\n"}
+CLASSES = {"positive/a.txt": GOOD.encode(), "negative/b.txt": BAD.encode()}
 
 
 def write_gz(path: Path, files: dict[str, bytes]) -> None:

@@ -68,23 +68,14 @@ def test_each_difference_is_one_sentence(difference: Difference, said: str) -> N
         (replace(NUMBER, before=None), "2 numbers are only in AFTER, such as a: entropy of layer 0, head"),
         (replace(NUMBER, what="weight"), "2 weights of heads differ by up to 0.25: a: weight of layer 0, head 1"),
         (PICTURE, "2 pictures have other pixels, such as a: x.png: 7 pixels, by 2.5 of 255."),
-        (
-            replace(PICTURE, before="2 × 3 pixels", after="4 × 3", said=""),
-            "2 pictures have another size, such as a: x.",
-        ),
-        (
-            replace(PICTURE, what="changed file", said="is gone"),
-            "2 files that were changed later differ, such as a: x.png",
-        ),
+        (replace(PICTURE, before="2 × 3 pixels", after="4 × 3", said=""), "2 pictures have another size, such as a:"),
+        (replace(PICTURE, what="changed file", said="is gone"), "2 files that were changed later differ, such as a:"),
         (Difference("setting model", before=None, after="single"), "2 jobs: setting model: not set became single."),
         (replace(PICTURE, after=None), "2 pictures are only in BEFORE, such as a: x.png."),
         (replace(PICTURE, file="a/x.csv"), "2 csv files differ, such as a: x.csv: 7 pixels"),
         (replace(PICTURE, file="a/x"), "2 other files differ, such as a: x: 7 pixels"),
         (Difference("job", "a", before=None), "2 jobs are only in AFTER, such as job a."),
-        (
-            Difference("seed", "a", before="4", after="5"),
-            "2 facts (seed) differ, such as a: seed: 4 became 5",
-        ),
+        (Difference("seed", "a", before="4", after="5"), "2 facts (seed) differ, such as a: seed: 4 became 5"),
     ],
 )
 def test_what_is_alike_is_one_sentence(difference: Difference, said: str) -> None:

@@ -144,7 +144,7 @@ def test_cells_are_square_and_whole_pixels(shape: tuple[int, int], dpi: int) -> 
         assert bottom * pool >= shape[0]
 
 
-@pytest.mark.parametrize("shape", [(1, 40), (2, 12), (9, 60), (9, 200), (17, 512), (9, 1500)])
+@pytest.mark.parametrize("shape", [(1, 40), (2, 12), (17, 512), (9, 1500)])
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_few_heads_over_many_keys_are_no_thin_band(shape: tuple[int, int], turned: bool) -> None:
     with drawn(report(heatmap(*(shape[::-1] if turned else shape))), FigureStyle(dpi=72)) as made:
@@ -226,9 +226,8 @@ def test_no_text_is_cut_and_none_lies_on_another(picture: Heatmap | HeatmapGrid)
 @pytest.mark.parametrize(
     "title", ["A long title. " * 20, "Donaudampf" * 40, "猫" * 300, "Z\u0302\u0303" * 50, "", "👩\u200d🚀" * 90]
 )
-@pytest.mark.parametrize("picture", [heatmap(1), panels(5)], ids=["1", "overview"])
-def test_no_title_is_cut_or_lies_on_something(title: str, picture: Heatmap | HeatmapGrid) -> None:
-    with drawn(report(picture, title=title)) as made:
+def test_no_title_is_cut_or_lies_on_something(title: str) -> None:
+    with drawn(report(heatmap(1), title=title)) as made:
         check_texts(made)
 
 

@@ -37,8 +37,8 @@ def test_one_file_per_picture_drawn_one_at_a_time(kind: str, monkeypatch: pytest
 def test_any_token_and_title_can_be_drawn_without_a_warning(kind: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for title in ("$x$ $$ ${$", r"$\frac$", "\ue000 नमस्ते"):
-            assert [*KINDS[kind](report(labelled(HOSTILE + SCRIPTS), title=title), FigureStyle(dpi=72))]
+        hostile = report(labelled(HOSTILE + SCRIPTS), title="$x$ $$ ${$ $\\frac$ \ue000 नमस्ते")
+        assert [*KINDS[kind](hostile, FigureStyle(dpi=72))]
 
 
 def test_png_carries_its_provenance() -> None:
