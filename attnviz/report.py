@@ -461,7 +461,7 @@ class Pointing:
     ]  # likewise, of each part that looks: what a whole part would hold if all keys held alike
     beside: tuple[
         str, ...
-    ]  # of each part that looks: the tokens beside the image that get most, with their mean shares
+    ]  # of each part that looks: the tokens beside its patches that get most, with their mean shares
 
 
 @dataclass(frozen=True, eq=False)

@@ -85,10 +85,13 @@ class Work:
         return record + max(self.n_copies * record, layer) + ONE_HEAD
 
 
-def check_memory(work: Work, max_gib: float) -> None:
-    """Raise TooLarge when the process would take more than `max_gib` GiB, before anything is allocated."""
+def check_memory(work: Work, max_gib: float, instead: str = "") -> None:
+    """Raise TooLarge when the process would take more than `max_gib` GiB, before anything is allocated.
+
+    `instead`: what takes less, where --max-tokens does not.
+    """
     heads, layers = format_count(work.n_heads, "heads"), format_count(work.n_layers, "layers")
     tokens = format_count(isqrt(work.n_queries * work.n_keys), "tokens")
     fitting = work.fitting(max_gib * GIB) if work.d_model and max_gib > 0 else 0
-    hint = f"--max-tokens {fitting} fits; " if fitting else ""
+    hint = instead or (f"--max-tokens {fitting} fits; " if fitting else "")
     check_room(f"{tokens} × {heads} × {layers}", work.needed, max_gib, hint)

@@ -177,7 +177,7 @@ def _describe(
     if others.size:
         strongest = label_token(maps.keys, int(np.delete(np.arange(len(maps.keys)), at)[others.argmax()]))
         share = f"{write_share(others.max())} of it all " if others.size > 1 else ""
-        said.append(f"beside the image {write_share(float(beside.mean()))} on average, {share}to “{strongest}”")
+        said.append(f"beside these patches {write_share(float(beside.mean()))} on average, {share}to “{strongest}”")
     yield Note(f"“{label_token(maps.queries, query)}” looks at: {' · '.join(said)}.", leads=True)
     received = np.mean([maps.rows(*places[n], slice(0, len(maps.queries))).mean(axis=0)[at] for n in chosen], axis=0)
     names = [label_token(maps.keys, int(place)) for place in at]

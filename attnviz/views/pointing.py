@@ -14,7 +14,7 @@ from attnviz.views.head_pictures import Place, name_place
 from attnviz.views.tokens import label_token
 
 MAX_CELLS = 2**21  # of all heads: 72 of 168 parts, about half a megabyte of a page
-MIN_BESIDE, N_BESIDE = 0.005, 3  # share from which on a token beside the image is named, and how many are
+MIN_BESIDE, N_BESIDE = 0.005, 3  # share from which on a token beside the patches is named, and how many are
 
 
 def follow_places(maps: AttentionMaps, places: Sequence[Place]) -> Pointing:

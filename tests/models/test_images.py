@@ -99,9 +99,16 @@ def test_a_command_says_where_heads_look_on_one_screen(tmp_path: Path, photo: st
         ((photo, *model, "--query", "9,0"), "no patch 9,0 among 6 × 6. Rows are 0 to 5, columns 0 to 5."),
         ((photo, *model, "--max-tokens", "5"), "--max-tokens is for texts"),
         ((photo, "--model", "multi"), "is a picture or a sound"),
+        (
+            (photo, *model, "--max-memory", "0.1"),
+            "An image that is smaller, or less long and narrow, has fewer; --max-",
+        ),
         ((str(tmp_path / "wide.png"), *model), "900 × 100 pixels. An image may be 8 times as long"),
         # Half of its patches are left out, at random: which are there is not known.
-        ((photo, "--model", make(tmp_path / "mae", "vit_mae")), "positions change with the image, and no grid"),
+        (
+            (photo, "--model", make(tmp_path / "mae", "vit_mae")),
+            "positions change with the image, and they are no grid",
+        ),
         ((photo, "--model", windows), ".attention looks within each of 4 windows, which are"),
         (("the cat", "sat", "--model", "multi"), "unexpected: sat"),
     ):

@@ -109,7 +109,7 @@ def _find_needs(model: AttentionModel, spec: HeatmapSpec) -> Needs:
     return Needs(
         choice=EVERY if figure.rollout else chosen,
         needs_weights=next((option for option, given in options.items() if given), None),
-        factored=spec.factored,
+        factored=False if spec.factored is None and isinstance(model, Coverable) else spec.factored,
         max_shown=MAX_DRAWN_WEIGHTS,
         check_room=check_room,
     )

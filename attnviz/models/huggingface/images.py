@@ -7,6 +7,7 @@ measured, see `attnviz.models.locating`.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -22,18 +23,21 @@ from attnviz.models.device import enough_memory, versions
 from attnviz.models.huggingface.generating import write_greedily
 from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.huggingface.weights import is_asked, others_failure
-from attnviz.models.locating import Inputs, Places, locate, name_markers, watch
+from attnviz.models.locating import Inputs, Places, find_markers, find_pixels, locate, read_shares, read_states
 from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.models.recording.labels import tokens_of
 from attnviz.models.recording.record import Recording, record
+from attnviz.models.sizes import check_memory
 from attnviz.records import AttentionMaps
 from attnviz.records.covering import CoverTest, LossKind
 from attnviz.records.grid import Grid
 
 # What is known of an image before its attention is recorded: of which kind of token what is written is, that, the group
-# of attentions that has patches, where these are, and names of what is none.
-Seen = tuple[int, tuple[int, ...], str, Places, dict[int, str]]
+# of attentions that has patches, and where these are.
+Seen = tuple[int, tuple[int, ...], str, Places]
 MAX_RATIO = 8  # of an image's longer side to the shorter one: many models make the shorter one as long as they want it
+SMALLER = "An image that is smaller, or less long and narrow, has fewer; "
+HINT = "attnviz.record shows its attention in Python, and a Grid says where patches are."
 ASK = 'Ask in quotes behind the file: attnviz heatmap photo.jpg "What is on the desk?" --model FOLDER --generate 12'
 
 
@@ -53,6 +57,9 @@ class ImageModel(HuggingFaceModel):
         self._check_room(n_tokens, n_tokens, choice)
         return inputs, n_tokens
 
+    def _check_room(self, n_queries: int, n_keys: int, choice: LayersAndHeads) -> None:
+        check_memory(self._work(n_queries, n_keys, choice), self.spec.max_memory, SMALLER)
+
     def map_size(self, text: str) -> tuple[int, int]:
         """Return about how many queries and keys an image's maps will have. Raises as `attention` does."""
         _, n_tokens = self.encode(text)
@@ -70,18 +77,18 @@ class ImageModel(HuggingFaceModel):
         """
         photo = self._check_photo(text)
         inputs, _ = self.encode(photo, choice)
-        kind, written, group, places, markers = self._see(photo, inputs)
+        kind, written, group, places = self._see(photo, inputs)
         with record(model=self.name, revision=self.revision, layers=choice.layers, heads=choice.heads) as recording:
             self._attend(_append(inputs, written[:-1], kind))
         (maps,) = recording.only(group)
         left, top, right, bottom = (share * side for share, side in zip(places.box, photo.image.size * 2, strict=True))
         shown = photo.image.crop((round(left), round(top), round(right), round(bottom)))
         grid = Grid(places.n_rows, places.n_columns, image=shown, at=places.at)
-        names = dict(enumerate(grid.names(len(maps.keys)))) | markers
+        names = dict(enumerate(grid.names(len(maps.keys)))) | places.markers
         if is_asked(self.loaded.model):
             ids = [*inputs["input_ids"][0].tolist(), *written[:-1]]
             names |= {place: self._decode(each) for place, each in enumerate(ids) if place not in {*places.at}}
-        tokens = replace(tokens_of(tuple(names.values())), special=tuple(place in markers for place in names))
+        tokens = replace(tokens_of(tuple(names.values())), special=tuple(place in places.markers for place in names))
         measured = ("patches", f"{places.n_rows} × {places.n_columns}"), ("places_margin", round(places.margin, 3))
         provenance = replace(
             maps.provenance,
@@ -100,7 +107,7 @@ class ImageModel(HuggingFaceModel):
         Raises as `attention` does.
         """
         photo = self._check_photo(text)
-        kind, written, _, places, _ = self._see(photo, self._prepare(photo))
+        kind, written, _, places = self._see(photo, self._prepare(photo))
 
         def answer(image: Any) -> Any:
             return self._attend(_append(self._prepare(photo, image), written[:-1], kind))
@@ -144,9 +151,9 @@ class ImageModel(HuggingFaceModel):
             written = self._write(inputs, self.extras.generate) if self.extras.generate is not None else ()
             with record(heads=[0]) as every:
                 self._attend(inputs)
-            group, places, markers = self._find_places(every, photo, inputs)
+            group, places = self._find_places(every, photo, inputs)
             self.seen.clear()
-            self.seen[photo.sha256] = self._find_kind(inputs, written, group), written, group, places, markers
+            self.seen[photo.sha256] = self._find_kind(inputs, written, group), written, group, places
         return self.seen[photo.sha256]
 
     def _find_kind(self, inputs: Inputs, written: Sequence[int], group: str) -> int:
@@ -176,7 +183,7 @@ class ImageModel(HuggingFaceModel):
         """Return what the model is given of an image, or of another in its place."""
         processor: Any = self.loaded.tokenizer
         given: dict[str, Any] = {"images": [photo.image if image is None else image], "return_tensors": "pt"}
-        with others_failure(f"what reads images for {self.name}"):
+        with others_failure(f"what reads images for {self.name}", InvalidModel, HINT):
             if getattr(processor, "chat_template", None):
                 content = [{"type": "image"}, {"type": "text", "text": photo.question}]
                 message = {"role": "user", "content": content}
@@ -188,11 +195,11 @@ class ImageModel(HuggingFaceModel):
         return {name: each for name, each in found.items() if name in taken}
 
     def _attend(self, inputs: Inputs) -> Any:
-        with enough_memory(), torch.inference_mode(), others_failure(self.name):
+        with enough_memory(), torch.inference_mode(), others_failure(self.name, InvalidModel, HINT):
             return self.loaded.model(**inputs)
 
     def _write(self, inputs: Inputs, n_tokens: int) -> tuple[int, ...]:
-        with others_failure(self.name):
+        with others_failure(self.name, InvalidModel, HINT):
             config, n_before = self.loaded.model.config, inputs["input_ids"].shape[1]
             names = ("image_token_id", "image_token_index", "video_token_id")
             of_images = [getattr(config, each) for each in names if getattr(config, each, None) is not None]
@@ -202,30 +209,34 @@ class ImageModel(HuggingFaceModel):
         processor: Any = self.loaded.tokenizer
         return str(processor.tokenizer.decode([token]))
 
-    def _find_places(self, recording: Recording, photo: Photo, inputs: Inputs) -> tuple[str, Places, dict[int, str]]:
+    def _find_places(self, recording: Recording, photo: Photo, inputs: Inputs) -> tuple[str, Places]:
         """Find the last attention whose positions are parts of the image, and name those that are not."""
         model, why = self.loaded.model, "no attention of one text to itself"
         layers = {group: _list_layers(group, model) for group in recording.groups}
+        shares = read_shares(lambda image: self._prepare(photo, image), photo.image.size)
+        name, pixels = find_pixels(inputs)
+        pixels = pixels.clone().requires_grad_()
         for group in reversed(recording.groups):
             maps = recording.only(group)
             if maps[0].provenance.facts.n_windows:
                 why = f"{group} looks within each of {len(maps)} windows, which are records of their own"
             elif len(maps) == 1 and maps[0].self_attention and layers[group]:
                 before = [each for name, several in layers.items() if name != group for each in several]
-                look = watch(self._attend, layers[group][0], before)
-                found = locate(look, lambda image: self._prepare(photo, image), photo.image)
+                with enough_memory(), others_failure(self.name, InvalidModel, HINT):
+                    states = read_states(partial(model, **{**inputs, name: pixels}), layers[group][0], before)
+                found = locate(states, pixels, shares, {} if is_asked(model) else find_markers(model))
                 if isinstance(found, Places):
-                    return group, found, {} if is_asked(model) else name_markers(look, model, inputs)
+                    return group, found
                 why = f"in {group} {found}"
         raise InvalidModel(
             f"which position of {self.name} is which part of the image is not known: {why}",
-            hint="attnviz.record shows its attention in Python, and a Grid says where patches are.",
+            hint=HINT,
         )
 
 
 def _list_layers(group: str, model: nn.Module) -> list[nn.Module]:
-    """List the modules of a group of attentions, such as "encoder.layer.*.attention", in their order: by numbers."""
-    pattern = re.compile(re.escape(group).replace(r"\*", "[0-9]+"))
+    """List the modules of a group of attentions, such as "encoder.layer.*.attention #2", in their order: by numbers."""
+    pattern = re.compile(re.escape(group.split(" #", maxsplit=1)[0]).replace(r"\*", "[0-9]+"))
     return [module for name, module in model.named_modules() if pattern.fullmatch(name)]
 
 

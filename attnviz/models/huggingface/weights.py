@@ -181,8 +181,10 @@ def _check_reads_text(files: ModelFiles, body: Any) -> None:
 
 
 @contextmanager
-def others_failure(name: str) -> Iterator[None]:
-    """Raise ExecutionError with what a model of others fails with while it runs: nothing of it is ours."""
+def others_failure(
+    name: str, kind: type[AttnvizError] = ExecutionError, hint: str = "Another text or length may do."
+) -> Iterator[None]:
+    """Raise an error of a kind with what a model of others fails with while it runs: nothing of it is ours."""
     try:
         yield
     except (AttnvizError, MemoryError):
@@ -191,8 +193,7 @@ def others_failure(name: str) -> Iterator[None]:
         if "memory" in str(error):  # which `enough_memory` tells
             raise
         said = " ".join(str(error).split())[:200]
-        problem = f"{name} fails by itself: {type(error).__name__}: {said}"
-        raise ExecutionError(problem, hint="Another text or length may do.") from error
+        raise kind(f"{name} fails by itself: {type(error).__name__}: {said.rstrip('.')}", hint=hint) from error
 
 
 @contextmanager

@@ -88,7 +88,7 @@ class ImagePointer {
     strongest.sort((a, b) => weightOf(b) - weightOf(a));
     const told = strongest.slice(0, N_STRONGEST).map((each) => each.told);
     const others = beside[partOf(at, this.plot.cells)];
-    tell(write("ui.looks_from_patch", { told: told.join(" · ") }), others && write("ui.beside_image", { others }));
+    tell(write("ui.looks_from_patch", { told: told.join(" · ") }), others && write("ui.beside_patches", { others }));
   }
 }
 

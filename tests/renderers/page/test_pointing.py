@@ -74,5 +74,5 @@ def test_a_page_of_a_large_grid_is_small_and_says_parts_in_chinese() -> None:
     ((_, page),) = html(chinese, replace(FigureStyle(), lang="zh"))
     assert len(page) <= 400_000
     said = " ".join(note.text for note in chinese.notes)
-    assert "图像以外平均" in said
+    assert "这些图像块以外平均" in said
     assert not any(part in said for part in ("top", "left", "right", "bottom", "centre", "beside"))
