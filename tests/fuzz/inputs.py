@@ -58,6 +58,7 @@ CHEAP = {
     "lesson": "--text-file text.txt --max-tokens 8",
     "predict": "--text-file text.txt --dpi 30",
     "sources": "--text-file text.txt --model multi --dpi 30",
+    "changed": "--text-file text.txt --noise 3 --dpi 30",
 }
 HOSTILE: tuple[Any, ...] = (None, True, False, -1, 0, 1, 3, 10**9, 10**18, 10**30, -(2**63), 1e308, float("nan"))
 HOSTILE += (float("inf"), 0.5, "", "x", LONG, "\0", "\ud800", "../victim/secret.txt", "../../victim", "/etc/passwd")

@@ -139,7 +139,7 @@ def test_paths_are_from_the_config(write: Write, tmp_path: Path) -> None:
     assert load(write("jobs: [heatmap: {dataset: ./sample}]")).jobs[0].spec == build(HeatmapSpec, dataset="./sample")
 
 
-COMMANDS = "heatmap, explain, lesson, render, compare, survey, predict, attribute, sources, train, vocab"
+COMMANDS = "heatmap, explain, lesson, render, compare, survey, predict, attribute, sources, changed, train, vocab"
 IN_A_NAME = "write A-Z a-z 0-9 . _ - only, and a letter or digit first"
 
 
