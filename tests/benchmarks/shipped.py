@@ -1,6 +1,6 @@
 """Makes the models that come with attnviz: each number of heads with several seeds, measured on the test split.
 
-    python -m tests.benchmarks.shipped run path/to/imdb runs [--at-once 2]    # trains what `runs` does not hold yet
+    python -m tests.benchmarks.shipped run path/to/imdb runs                 # trains what `runs` does not hold yet
     python -m tests.benchmarks.shipped compare runs                          # eight heads less fewer, paired
     python -m tests.benchmarks.shipped ship runs                             # seed 0 of each into the package
 
@@ -11,14 +11,13 @@ number of heads are those that docs/heads.md says did best. Whoever changes the 
 import argparse
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # as the commands do
 
 import numpy as np
 
@@ -52,7 +51,7 @@ N_COST_TEXTS = 3_000  # of the test split, drawn once, that costs are measured o
 
 
 def run_one(data: str, folder: Path, heads: int, seed: int) -> None:
-    """Train in this process, or go on with a run, then look at the test split once, with the weights as stored."""
+    """Train, or go on with a run, then look at the test split once, with the weights as stored."""
     begun, (pretrain_rate, rate) = time.monotonic(), RATES[heads]
     asked = {"dataset": data, "split": "train", "out": str(folder), "resume": True, **RECIPE}
     *_, last = train(build(TrainSpec, heads=heads, seed=seed, pretrain_rate=pretrain_rate, learning_rate=rate, **asked))
@@ -81,25 +80,13 @@ def ask_once(saved: Checkpoint, corpus: Corpus) -> tuple[Right, dict[str, Right]
     return stored == gold, costs
 
 
-def run_all(data: str, runs: Path, at_once: int) -> None:
-    """Train every number of heads with every seed.
-
-    Each run is a process of its own, on one thread: side by side they share the cores without waiting.
-    """
-
-    def start(run: tuple[int, int]) -> None:
-        heads, seed = run
+def run_all(data: str, runs: Path) -> None:
+    """Train every number of heads with every seed, one after another, on one thread."""
+    for heads, seed in ORDER:
         folder = runs / f"heads-{heads}-seed-{seed}"
-        if (folder / TESTED).exists():
-            return
-        folder.mkdir(parents=True, exist_ok=True)
-        asked = ["one", data, str(folder), str(heads), str(seed)]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        subprocess.run([sys.executable, "-m", "tests.benchmarks.shipped", *asked], check=True, env=environment)
-        print(folder.name, "is done", flush=True)
-
-    with ThreadPoolExecutor(at_once) as pool:
-        list(pool.map(start, ORDER))
+        if not (folder / TESTED).exists():
+            run_one(data, folder, heads, seed)
+            print(folder.name, "is done", flush=True)
 
 
 def pack(name: str, source: Path, tested: TestMetrics) -> None:
@@ -174,21 +161,14 @@ def _read_costs(files: Sequence[Path]) -> tuple[AttentionCost, ...]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    several, one = commands.add_parser("run"), commands.add_parser("one")
-    for command, folder in ((several, "runs"), (one, "folder")):
-        command.add_argument("data")
-        command.add_argument(folder, type=Path)
-    several.add_argument("--at-once", type=int, default=2)
-    for name in ("heads", "seed"):
-        one.add_argument(name, type=int)
-    for name in ("compare", "ship"):
-        commands.add_parser(name).add_argument("runs", type=Path)
+    run = commands.add_parser("run")
+    run.add_argument("data")
+    for command in (run, commands.add_parser("compare"), commands.add_parser("ship")):
+        command.add_argument("runs", type=Path)
     asked = parser.parse_args()
     match asked.command:
         case "run":
-            run_all(asked.data, asked.runs, asked.at_once)
-        case "one":
-            run_one(asked.data, asked.folder, asked.heads, asked.seed)
+            run_all(asked.data, asked.runs)
         case "compare":
             compare(asked.runs)
         case "ship":

@@ -78,14 +78,9 @@ def test_all_that_need_no_network_are_made(run_cli: RunCli, tmp_path: Path) -> N
     check_whole(tmp_path / "all")
 
 
-@pytest.mark.slow
-def test_the_one_on_imdb(run_cli: RunCli, shared: Path, tmp_path: Path) -> None:
-    written = (ROOT / "sample_configs/imdb.yaml").read_text(encoding="utf-8")
-    small = written.replace("dataset: imdb", f"dataset: {shared / 'data/imdb'}").replace("250", "5")
-    (tmp_path / "imdb.yaml").write_text(small, encoding="utf-8")
-    worked(run_cli("batch", "imdb.yaml", timeout=300))
-    assert (tmp_path / "figures/imdb/unprojected/layer-0-head-0.png").is_file()
-    assert (tmp_path / "figures/imdb/five-hundred/distributions.png").is_file()
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.name)
+def test_every_sample_is_a_plan(config: Path) -> None:
+    assert load(config).jobs
 
 
 # --- The gallery of the documentation: its commands are those of its config, and its pictures what the config makes ---

@@ -10,7 +10,6 @@ from attnviz import store
 from attnviz.commands.compare.measuring import without_markers
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.errors import InvalidOption, InvalidSelection, InvalidText
-from attnviz.measures import MEASURES
 from attnviz.measures.concentration import entropy
 from attnviz.models import tokenizer
 from attnviz.models.checkpoint import Checkpoint, save_checkpoint
@@ -31,14 +30,6 @@ TEXT = "not a good film , but the acting saves it"
 def outcome(tmp_path: Path, *models: str, **settings: Any) -> Result:
     spec = build(CompareSpec, models=models or ("single", "multi"), out=str(tmp_path / "out"), **settings)
     return result(compare(spec))
-
-
-def test_one_text(tmp_path: Path) -> None:
-    found = outcome(tmp_path, text=(TEXT,))
-    names = {file.name for file in found.files}
-    assert {"maps-layer-1.png", "similarity.png", "multi-8.safetensors", "single.safetensors"} < names
-    assert {file.name for file in (tmp_path / "out").iterdir()} == names
-    assert list(data(found)["measures"]) == [measure.name for measure in MEASURES if not measure.of_some_texts]
 
 
 def test_the_numbers_are_those_of_the_records(tmp_path: Path) -> None:
@@ -186,29 +177,22 @@ def test_classes_that_are_not_the_models_give_no_accuracy(tmp_path: Path) -> Non
 
 
 def test_third_party_classifiers_are_held_against_labels_by_the_names_of_their_own(tmp_path: Path) -> None:
+    """As they are by `predict`, whose tests have models of other names and of numbers."""
     pytest.importorskip("transformers", reason=NEEDS)
-    names = {"swapped": ("POS", "NEG"), "moods": ("joy", "anger"), "regressor": ("score",)}
-    for folder, labels in names.items():
-        settings = {"id2label": dict(enumerate(labels)), "label2id": {name: i for i, name in enumerate(labels)}}
-        saved(tmp_path / folder, "bert", auto="AutoModelForSequenceClassification", **settings)
+    settings = {"id2label": {0: "POS", 1: "NEG"}, "label2id": {"POS": 0, "NEG": 1}}
+    folder = saved(tmp_path / "swapped", "bert", auto="AutoModelForSequenceClassification", **settings)
     texts = tmp_path / "texts.csv"
     texts.write_text("text,label\nthe acting saved the film,1\na cat sat on the mat,0\nit was not good,0\n")
-    models = ("single", *(str(tmp_path / folder) for folder in names))
-    many = outcome(tmp_path, *models, dataset=str(texts), index=("0-2",), device="cpu")
-    single, swapped, moods, regressor = data(many)["models"]
+    many = outcome(tmp_path, "single", str(folder), dataset=str(texts), index=("0-2",), device="cpu")
+    single, swapped = data(many)["models"]
     right = [("POS", "NEG")[each["label"]] == ("NEG", "POS")[each["gold"]] for each in swapped["predictions"]]
     assert 0 < sum(right) < 3
     assert swapped["accuracy"] == pytest.approx(sum(right) / 3)
     assert single["accuracy"] is not None
-    assert moods["accuracy"] is regressor["accuracy"] is None
     assert "swapped: given labels are read by the names of the model's own: 0 as NEG, 1 as POS." in notes(report(many))
-    assert "moods: given labels are not compared: the names" in notes(report(many))
-    one = outcome(tmp_path, *models, text=("the acting saved the film",), device="cpu")
-    single, swapped, moods, regressor = data(one)["models"]
-    (score,) = regressor["predictions"][0]["scores"]
-    for name, of, labels in (("swapped", swapped, ("POS", "NEG")), ("moods", moods, ("joy", "anger"))):
-        assert f"{name} reads it as {labels[of['predictions'][0]['label']]} (" in notes(report(one))
-    assert f"regressor reads it as score {score:+.3f}" in notes(report(one))
+    one = outcome(tmp_path, "single", str(folder), text=("the acting saved the film",), device="cpu")
+    label = ("POS", "NEG")[data(one)["models"][1]["predictions"][0]["label"]]
+    assert f"swapped reads it as {label} (" in notes(report(one))
     assert "read by the names" not in notes(report(one))
 
 

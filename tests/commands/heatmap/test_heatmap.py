@@ -1,6 +1,5 @@
 """`heatmap` and `render` as functions: which files, texts and heads, and what the user is told."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,8 +26,8 @@ from attnviz.running import Result
 from attnviz.specs import ModelOptions
 from attnviz.views.record_changes import measure_changes
 from tests import pretrained
-from tests.events import data, report, result, results
-from tests.made import content, cross_maps, known, load_encoder, page_content, table
+from tests.events import data, report, results
+from tests.made import content, known, load_encoder, page_content, table
 from tests.starting import heatmap, render
 
 TEXT = "the film was not good"
@@ -120,17 +119,6 @@ def test_pictures_of_another_record_go_and_what_is_not_ours_stays(spec: HeatmapS
     only(other)
     with pytest.raises(InvalidOption, match="holds another record and its pictures"):
         render(build(RenderSpec, record=f"{other.figure.out}/attention.safetensors", out=spec.figure.out))
-
-
-@pytest.mark.parametrize("maps", [lambda: cross_maps(3, 5), lambda: cross_maps(1, 2)])
-def test_a_record_between_two_texts_is_drawn(tmp_path: Path, maps: Callable[[], object]) -> None:
-    store.save(maps(), tmp_path / "cross.safetensors")  # type: ignore[arg-type]
-    spec = build(RenderSpec, record=str(tmp_path / "cross.safetensors"), out=str(tmp_path / "out"), dpi=50)
-    drawn = result(render(spec))
-    assert drawn.files
-    measures = report(drawn).data["measures"]
-    assert isinstance(measures, dict)
-    assert "distance" not in measures
 
 
 # --- Records of some layers and heads: where all have no room, and with --factored. Numbers stay the model's own ---
