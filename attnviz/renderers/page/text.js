@@ -93,7 +93,10 @@ export class Passage {
     if (!word) others.children[answer].classList.add("answer");
     const { strongest, table } = strongestOf(this.map, this.cells, place, from, this.signed);
     this.list.replaceChildren(table);
-    return strongest.length ? { query: strongest[0][0], key: strongest[0][1] } : null;
+    if (!strongest.length) return null;
+    const [[row, column]] = strongest;
+    others.scrollTop = others.children[from ? column : row].offsetTop - others.offsetTop; // where not all are in sight
+    return { query: row, key: column };
   }
 }
 
