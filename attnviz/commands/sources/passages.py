@@ -7,9 +7,14 @@ from typing import NamedTuple
 from attnviz.display import format_count
 from attnviz.errors import InvalidOption, InvalidText
 
-KINDS = {"paragraphs": re.compile(r"\n[ \t]*\n"), "lines": re.compile(r"\n")}
+LINE = r"\S(?:.*\S)?"
+KINDS = {
+    "paragraphs": re.compile(rf"(?P<passage>{LINE}(?:[^\S\n]*\n[^\S\n]*{LINE})*)"),
+    "lines": re.compile(rf"(?P<passage>{LINE})"),
+    # Innermost, where marks are nested. A mark's name is whole, or a long one would be tried at each of its lengths.
+    "marked": re.compile(r"<(?P<mark>\w+)\b[^<>]*>(?P<passage>(?:(?!<\w).)*?)</(?P=mark)>", re.DOTALL),
+}
 FEWEST = 2
-MARKED = re.compile(r"<(\w+)[^<>]*>((?:(?!<\w).)*?)</\1>", re.DOTALL)  # innermost, where marks are nested
 GAP = "\n\n"  # before a question that is given beside its passages, and between passages that are texts
 
 
@@ -37,14 +42,12 @@ def split_prompt(texts: Sequence[str], kind: str, question: str | None) -> Promp
     found = [(start, start + len(text)) for start, text in zip(starts, texts, strict=True) if text.strip()]
     last_asks = question is None and kind != "marked"
     fewest = FEWEST + last_asks
-    if kind == "marked":
-        found = [match.span(2) for match in MARKED.finditer(whole) if match[2].strip()]
-    elif len(texts) == 1:
-        for name, gap in KINDS.items():
-            if kind in ("auto", name):
-                found = _split(whole, gap)
-                if len(found) >= fewest:
-                    break
+    if len(texts) == 1 and kind != "texts":
+        for name in ("paragraphs", "lines") if kind == "auto" else (kind,):
+            matches = KINDS[name].finditer(whole)
+            found = [each.span("passage") for each in matches if each["passage"].strip()]
+            if len(found) >= fewest:
+                break
     if len(found) < fewest:
         asked = f"{FEWEST} and a question behind them" if last_asks else str(FEWEST)
         raise InvalidText(
@@ -54,18 +57,10 @@ def split_prompt(texts: Sequence[str], kind: str, question: str | None) -> Promp
     if last_asks:
         return Prompt(whole, tuple(found[:-1]))
     if question is None:
-        if not whole.rpartition(">")[2].strip():
+        if not whole[found[-1][1] :].partition(">")[2].strip():
             raise InvalidText("nothing is asked behind the passages", hint="Ask there, or with --question.")
         return Prompt(whole, tuple(found))
     first, last = found[-1]
     if whole[first:last] == question.strip():
         raise InvalidOption("--question is the last passage, too", hint="Leave --question out: the last passage asks.")
     return Prompt(f"{whole}{GAP}{question}", tuple(found))
-
-
-def _split(text: str, gap: re.Pattern[str]) -> list[tuple[int, int]]:
-    """Return where each part between gaps begins and ends, without space around it."""
-    edges = [0, *(edge for match in gap.finditer(text) for edge in match.span()), len(text)]
-    parts = zip(edges[::2], edges[1::2], strict=True)
-    strips = ((a + len(text[a:b]) - len(text[a:b].lstrip()), a + len(text[a:b].rstrip())) for a, b in parts)
-    return [(a, b) for a, b in strips if a < b]
