@@ -109,16 +109,18 @@ def command_lines(draw: Draw, command: str | None = None, *places: str) -> list[
     """A command, what stands in its places, and a few of its options."""
     name: str = command or draw(st.sampled_from(sorted(SPECS)))
     options = [option for option in SPECS[name] if option.name not in NOT_GIVEN]
-    words = [name, *places, *CHEAP.get(name, "").split()]
+    words = [name, *places]
+    if not any(place.startswith("--") for place in places):  # which are as cheap, and no option may stand twice
+        words += CHEAP.get(name, "").split()
     for option in (option for option in options if option.option.panel == ARGUMENT and not places):
         n = draw(st.integers(1, 3)) if get_origin(option.type) is tuple else 1
         words += [str(draw(values(option))) for _ in range(n)]
-    flags = [option for option in options if option.option.panel != ARGUMENT]
-    for option in draw(st.lists(st.sampled_from(flags), max_size=4)) if flags else ():
+    flags = [each for each in options if each.option.panel != ARGUMENT and each.flag not in words]
+    for option in draw(st.lists(st.sampled_from(flags), max_size=4, unique_by=lambda each: each.flag)) if flags else ():
         words.append(option.flag)
         if option.type is not bool:
             words.append(str(draw(values(option))))
-    if any(option.name == "max_memory" for option in SPECS[name]):
+    if any(option.name == "max_memory" for option in SPECS[name]) and "--max-memory" not in words:
         words += ["--max-memory", str(MAX_MEMORY)]
     return words
 
