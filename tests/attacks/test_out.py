@@ -13,7 +13,7 @@ import pytest
 from attnviz import store
 from tests.attacks.endings import ONE_AFTER_ANOTHER, RunHere, environment, refused, with_disks, worked
 from tests.made import random_maps
-from tests.process import ROOT, Run, RunCli, said_by
+from tests.process import ROOT, Run, said_by
 
 DRAW = ("heatmap", "--text", "the cat sat", "--model", "dot", "--table", "none")
 SMALL = "tmpfs -o size=24k"  # less than one picture
@@ -64,7 +64,7 @@ def test_no_folder(out: str, said: str, code: int, run_here: RunHere, tmp_path: 
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 
 
-def test_devices_stay_devices(run_cli: RunCli, run_here: RunHere, tmp_path: Path) -> None:
+def test_devices_stay_devices(run_here: RunHere, tmp_path: Path) -> None:
     """A picture may go to /dev/null; one that /dev/full refuses is an error, and neither is replaced."""
     picture = tmp_path / "out/layer-0-head-0.png"
     picture.parent.mkdir()
@@ -75,7 +75,7 @@ def test_devices_stay_devices(run_cli: RunCli, run_here: RunHere, tmp_path: Path
 
     picture.unlink()
     picture.symlink_to("/dev/full")
-    run = run_cli(*DRAW, "--out", "out")
+    run = run_here(*DRAW, "--out", "out")
     refused(run, "cannot write out/layer-0-head-0.png: No space left on device", code=74)
     for device in ("/dev/null", "/dev/full"):
         assert stat.S_ISCHR(Path(device).stat().st_mode)

@@ -13,6 +13,7 @@ from threading import Event, Thread
 
 import pytest
 
+from tests.attacks.endings import RunHere, worked
 from tests.process import RunCli, bare_environment
 
 pytest.importorskip("distributed")
@@ -65,10 +66,11 @@ def kill_at_work(worker: subprocess.Popen[bytes], ended: Event) -> None:
     worker.wait(20)
 
 
-def test_a_cluster_gives_the_bytes_of_one_process_though_a_worker_dies(run_cli: RunCli, tmp_path: Path) -> None:
+def test_a_cluster_gives_the_bytes_of_one_process_though_a_worker_dies(
+    run_cli: RunCli, run_here: RunHere, tmp_path: Path
+) -> None:
     more = ("--split", "train+test", "--probe", "repeat", "--ablate", "mean")  # what no worker may work out by itself
-    serial = run_cli(*arguments(tmp_path / "serial", *more))
-    assert serial.exit_code == 0, serial.stderr
+    worked(run_here(*arguments(tmp_path / "serial", *more)))
     with running(tmp_path, 2) as cluster:
         ended = Event()
         killing = Thread(target=kill_at_work, args=(cluster.workers[0], ended))
@@ -144,7 +146,7 @@ def certify(folder: Path, name: str, *signed: str) -> None:
 
 
 @pytest.mark.skipif(which("openssl") is None, reason="needs openssl, which makes certificates")
-def test_a_scheduler_with_tls_answers_those_whom_it_knows(run_cli: RunCli, tmp_path: Path) -> None:
+def test_a_scheduler_with_tls_answers_those_whom_it_knows(run_cli: RunCli, run_here: RunHere, tmp_path: Path) -> None:
     """Certificates are those of dask's own configuration, which it reads where it is imported."""
     certify(tmp_path, "authority")
     certify(tmp_path, "stranger")
@@ -162,7 +164,7 @@ def test_a_scheduler_with_tls_answers_those_whom_it_knows(run_cli: RunCli, tmp_p
         answered = run_cli(*of_cluster, env=configure("me"))
         refused = [run_cli(*of_cluster, env=env) for env in ({}, configure("stranger"))]
     assert answered.exit_code == 0, answered.stderr
-    assert answered.out == run_cli(*asked).out
+    assert answered.out == run_here(*asked, "--out", "here").out
     for run in refused:
         assert (run.exit_code, run.out) == (1, b"")
         *notes, error = run.stderr.splitlines()

@@ -303,18 +303,6 @@ def test_other_models_are_refused_in_a_line(kind: str, auto: str, said: str, run
     refused(run_here("explain", "--model", saved(tmp_path / "other", kind, auto=auto), TEXT), said)
 
 
-@pytest.mark.parametrize("text", ["the", "$_$ [/] </script> \x1b[31m", "猫 the \u202e film"])
-def test_texts_that_are_data(text: str, run_here: RunHere, tmp_path: Path) -> None:
-    folder = saved(tmp_path / "tiny", "gpt2", auto=CAUSAL)
-    run = worked(run_here("explain", "--model", folder, "--text", text, "--format", "png,html"))
-    special = take_apart(folder, text).subject.tokens.special
-    n_tokens = len(special) - sum(special)  # as heatmap counts, which says of markers that they are some
-    assert f"· {n_tokens} token" in " ".join(run.stdout.split())
-    latex = worked(run_here("explain", "--model", folder, "--text", text, "--print", "latex"))
-    assert "\\textquoteleft{}" in latex.stdout
-    assert "‘" not in "\n".join(line for line in latex.stdout.splitlines() if not line.startswith("%"))
-
-
 # In Python
 
 

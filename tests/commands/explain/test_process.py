@@ -9,15 +9,14 @@ import pytest
 import attnviz
 from attnviz.models import arithmetic
 from tests.attacks.endings import RunHere, notes, refused, worked
-from tests.process import RunCli
 
 TEXT = "the film was not good but the acting saved it"
 UNTRAINED = ("--model", "random:4", "--d-model", "16")
 LESSON = 'attnviz lesson "a sentence" makes a page of the same steps, to explore'
 
 
-def test_scores_and_weights_on_stdout_and_a_picture_of_all_steps(run_cli: RunCli, tmp_path: Path) -> None:
-    run = worked(run_cli("explain", "--text", TEXT, "--by-hand", "--query", "good", "--head", "0.1"))
+def test_scores_and_weights_on_stdout_and_a_picture_of_all_steps(run_here: RunHere, tmp_path: Path) -> None:
+    run = worked(run_here("explain", "--text", TEXT, "--by-hand", "--query", "good", "--head", "0.1"))
     assert run.stderr == f"note: wrote explanation/steps-layer-0-head-1.png\nnote: {LESSON}\n"
     assert run.stdout.startswith("Attention from token 4 good in multi:8, step by step\ntrained · “the film was")
     (header,) = (line for line in run.stdout.splitlines() if line.startswith("key"))
