@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,19 +19,15 @@ HEADERS = (("head", ""), ("moved", "bits"), ("its own", "bits"), ("brings", "%")
 COLUMNS = tuple(Column(header, unit, digits=1 if unit == "%" else 4) for header, unit in HEADERS)
 AXES = ("layer", "head")
 BITS = "Jensen-Shannon divergence of its attention from the base's, in bits"
+BEYOND = (
+    "Beyond noise: further than any head in {} models with as much noise in each tensor of weights, each beside what "
+    "is usual for it; by chance in 1 of {} runs."
+)
+MATTER = (
+    "Brings: the share of the change of the answers (Kullback-Leibler) that this head of the tuned model brings to the "
+    "base; lost: that goes with the base's head in the tuned one. One of them has to be 1 % and beyond chance."
+)
 Row = Mapping[str, Any]
-
-
-class Changed(NamedTuple):
-    """Two models, and of each head a row."""
-
-    names: tuple[str, str]
-    revisions: tuple[str, str]
-    texts: str
-    n_texts: int
-    n_draws: int  # 0: nothing changed
-    heads: Numbers
-    apart: float  # how far the answers of the two are from each other
 
 
 def judge(row: Row) -> str:
@@ -45,64 +41,57 @@ def judge(row: Row) -> str:
     return NOISE if row["tuned"] or row["moved"] > 0 else SAME
 
 
-def report_changes(found: Changed, title: str | None) -> Report:
-    """Report which heads tuning changed. The data hold every number."""
-    rows = [row | {"verdict": judge(row)} for row in found.heads.rows()]
+def report_changes(heads: Numbers, about: Mapping[str, Any], title: str | None) -> Report:
+    """Report which heads tuning changed. `about` says of which models and texts; the data hold every number."""
+    rows = [row | {"verdict": judge(row)} for row in heads.rows()]
     rows.sort(key=lambda row: (VERDICTS.index(row["verdict"]), -(row["brings"] or 0), -row["moved"]))
-    base, tuned = (escape_for_display(name, MAX_NAME) for name in found.names)
-    cells = [
-        (name_head(row), row["moved"], row["own"], *map(_write_share, (row["brings"], row["lost"])), row["verdict"])
-        for row in rows
-    ]
+    base, tuned = (escape_for_display(about[name], MAX_NAME) for name in ("base", "tuned"))
+    cells = [(name_head(row), row["moved"], row["own"], *_write_shares(row), row["verdict"]) for row in rows]
     first = tuple(range(N_LISTED)) if len(rows) > N_LISTED else ()
     more = f"All {len(rows)} heads: --table full." if first else ""
     table = Table("heads", "what became of each head", "answer", COLUMNS, cells, first=first, more=more)
-    most = max(row["moved"] for row in rows)
-    blocks: list[Block] = [*(Note(each, leads=True) for each in _say_answer(found, rows)), table]
-    if found.n_draws:
-        blocks += [_draw_maps(found.heads), *map(Note, _say_more(found))]
+    blocks: list[Block] = [*(Note(each, leads=True) for each in _say_answer(about, rows)), table]
+    if about["noise"]:
+        blocks += [_draw_maps(heads), Note(BEYOND.format(about["noise"], about["noise"] + 1)), Note(MATTER)]
+    best = f", most of all {name_head(rows[0])}" if rows[0]["matters"] else ""
     n_tuned = sum(row["tuned"] for row in rows)
+    most = max(row["moved"] for row in rows)
+    step = 10.0 ** np.floor(np.log10(max(most, 1e-9)))
     return Report(
-        title=captions.choose_title(title, f"{tuned}, tuned from {base}: {n_tuned} of {len(rows)} heads changed"),
-        subtitle=captions.join(found.texts, format_count(found.n_texts, "texts")),
+        title=captions.choose_title(title, f"{tuned}, tuned from {base}: {n_tuned} of {len(rows)} heads changed{best}"),
+        subtitle=captions.join(about["texts"], format_count(about["n_texts"], "texts")),
         blocks=tuple(blocks),
-        scale=Scale("shared", 0.0, max(most, 1e-9), BITS),
-        facts=(("base", base), ("tuned", tuned), *(("revision", each) for each in found.revisions)),
-        data={**found._asdict(), "heads": rows},
+        scale=Scale("shared", 0.0, float(np.ceil(most / step) * step), BITS),
+        facts=(
+            ("base", base),
+            ("tuned", tuned),
+            *((f"revision of {name}", of) for name, of in about["sha256"].items()),
+        ),
+        data={**about, "heads": rows},
         max_lines=30,
     )
 
 
-def _say_answer(found: Changed, rows: Sequence[Row]) -> Iterator[str]:
-    if not found.n_draws:
+def _say_answer(about: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[str]:
+    counts, tuned, best = Counter(row["verdict"] for row in rows), [row for row in rows if row["tuned"]], rows[0]
+    if not about["noise"]:
         yield "Nothing changed: the weights of the two are the same, number for number."
         return
-    counts, tuned = Counter(row["verdict"] for row in rows), [row for row in rows if row["tuned"]]
     own = [row for row in tuned if row["own_beyond"]]
-    named = list_first(own if len(tuned) == len(rows) else tuned, MAX_NAMED, name_head)
+    all_or_named = "" if len(tuned) in (0, len(rows)) else f" ({list_first(tuned, MAX_NAMED, name_head)})"
     further = f", {len(own)} of them further than noise of the same size does" if tuned else ""
-    yield f"Weights of {len(tuned)} of {len(rows)} heads changed{further}{f': {named}' if named else ''}."
+    strongest = f": {list_first(own, MAX_NAMED, name_head)}" if own and not all_or_named else ""
+    yield f"Weights of {len(tuned)} of {len(rows)} heads changed{all_or_named}{further}{strongest}."
     if counts[READS]:
         yield f"{counts[READS]} others attend otherwise, beyond noise, for what they read."
-    best = rows[0]  # in order
     if best["matters"]:
         yield (
             f"{name_head(best)} matters most for the answers: put into the base it brings {best['brings']:.0%} of "
             f"their change, and {best['lost']:.0%} are lost without it."
         )
     elif tuned:
-        yield f"No single one of them is shown to matter for the answers over {format_count(found.n_texts, 'texts')}."
-
-
-def _say_more(found: Changed) -> Iterator[str]:
-    yield (
-        f"Beyond noise: further than any head in {found.n_draws} models with as much noise in each tensor of weights, "
-        f"each beside what is usual for it; by chance in 1 of {found.n_draws + 1} runs."
-    )
-    yield (
-        "Brings: the share of the change of the answers (Kullback-Leibler) that this head of the tuned model brings to "
-        "the base; lost: that goes with the base's head in the tuned one. One of them has to be 1 % and beyond chance."
-    )
+        over = format_count(about["n_texts"], "texts")
+        yield f"No single one of them is shown to matter for the answers over {over}."
 
 
 def _draw_maps(heads: Numbers) -> HeatmapGrid:
@@ -120,5 +109,5 @@ def name_head(row: Row) -> str:
     return f"{row['layer']}.{row['head']}"
 
 
-def _write_share(share: float | None) -> Cell:
-    return "–" if share is None else 100 * share
+def _write_shares(row: Row) -> list[Cell]:
+    return ["–" if row[side] is None else 100 * row[side] for side in ("brings", "lost")]

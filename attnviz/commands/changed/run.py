@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from attnviz import store
-from attnviz.commands.changed.report import PICTURE, Changed, report_changes
+from attnviz.commands.changed.report import PICTURE, report_changes
 from attnviz.commands.changed.spec import ChangedSpec
 from attnviz.inputs import Inputs
 from attnviz.measures.divergence import jsd
@@ -36,43 +36,44 @@ def find_changes(spec: ChangedSpec, inputs: Inputs) -> Events:
     """Compare two models head by head, and draw it. Raises InvalidModel, InvalidText, TooLarge."""
     from attnviz.models.huggingface.tuning import TunedPair
 
-    pictures = Pictures.from_options(spec.figure, (PICTURE,), store.RECORD)
+    pictures, folder = Pictures.from_options(spec.figure, (PICTURE,), store.RECORD), Path(spec.tuned)
     yield Progress(0, 1, "passes", notices=inputs.corpus.notices, label="reading the models")
     models: list[Any] = [each.open(()) for each in inputs.models]
-    pair = TunedPair(models[0], models[1] if len(models) > 1 else Path(spec.tuned))
-    found = yield from measure(spec, pair, inputs)
+    pair = TunedPair(models[0], folder if inputs.files else models[1])
+    found = yield from measure_heads(spec, pair, [each.text for each in inputs.documents])
+    names = models[0].name, folder.resolve().name if inputs.files else models[1].name
+    about = {"base": names[0], "tuned": names[1], "texts": inputs.corpus.name, "n_texts": len(inputs.documents)}
+    about |= {"noise": 0 if pair.is_same else spec.noise, "sha256": inputs.sha256()}
     with store.locked(inputs.out):
-        drawn = yield from pictures.write(report_changes(found, spec.figure.title), inputs.out, None)
-    yield replace(drawn, rows=found.heads.cells())
+        drawn = yield from pictures.write(report_changes(found, about, spec.figure.title), inputs.out, None)
+    yield replace(drawn, rows=found.cells())
 
 
-def measure(spec: ChangedSpec, pair: TunedPair, inputs: Inputs) -> Generator[Progress, None, Changed]:
+def measure_heads(spec: ChangedSpec, pair: TunedPair, written: Sequence[str]) -> Generator[Progress, None, Numbers]:
     """Measure each head: how far it moved, what of that is its own, what noise does to it, and what it matters."""
-    ids = [pair.read(each.text) for each in inputs.documents]
+    ids = [pair.read(text) for text in written]
     texts = [(each, pair.look(pair.base, each)) for each in ids]
     n_draws = 0 if pair.is_same else spec.noise
-    of_texts, exchanged, null, total = list[PerHead](), list[PerHead](), list[PerHead](), 2 * len(texts) + n_draws
-    for text in texts:
-        yield Progress(len(of_texts), total, "passes")
+    of_texts, exchanged, null = list[PerHead](), list[Float64[np.ndarray, "side place"]](), list[PerHead]()
+    for done, text in enumerate(texts):
+        yield Progress(done, 2 * len(texts) + n_draws, "passes")
         of_texts.append(_compare(pair, pair.tuned, *text))
-    moved, own, written = np.mean(of_texts, axis=0)
-    is_own = (written > ROUNDING) | (np.sqrt(own) > ROUNDING)
+    moved, own, changed = np.mean(of_texts, axis=0)
+    is_own = (changed > ROUNDING) | (np.sqrt(own) > ROUNDING)
     places = list(np.ndindex(texts[0][1].weights.shape[:2]))
-    tested = np.argsort(np.where(is_own, -written, 0.0), kind="stable")[: min(spec.tested, int(is_own.sum()))].tolist()
-    for text in texts:
-        yield Progress(len(texts) + len(exchanged), total, "passes")
+    tested = np.argsort(np.where(is_own, -changed, 0.0), kind="stable")[: min(spec.tested, int(is_own.sum()))].tolist()
+    for done, text in enumerate(texts, len(texts)):
+        yield Progress(done, 2 * len(texts) + n_draws, "passes")
         exchanged.append(pair.exchange(*text, [places[head] for head in tested]))
     for draw in range(n_draws):
-        yield Progress(2 * len(texts) + draw, total, "passes")
+        yield Progress(2 * len(texts) + draw, 2 * len(texts) + n_draws, "passes")
         noisy = pair.draw_noise(spec.model.seed + draw)
         null.append(np.mean([_compare(pair, noisy, *text) for text in texts[:NULL_TEXTS]], axis=0))
     beyond = find_beyond(np.mean(of_texts[:NULL_TEXTS], axis=0), null)
     layers, heads = np.array(places).T
-    columns = {"layer": layers, "head": heads, "moved": moved, "own": own, "written": written, "tuned": is_own}
+    columns = {"layer": layers, "head": heads, "moved": moved, "own": own, "writes": changed, "tuned": is_own}
     columns |= {"moved_beyond": beyond[0], "own_beyond": is_own & beyond[1:].any(axis=0)}
-    columns |= test_effects(np.array(exchanged), tested, len(moved))
-    table, apart = Numbers.from_columns(columns, ("layer", "head")), float(np.mean(exchanged, axis=0)[0, 0])
-    return Changed(pair.names, pair.revisions, inputs.corpus.name, len(texts), n_draws, table, apart)
+    return Numbers.from_columns(columns | test_effects(np.array(exchanged), tested, len(places)), ("layer", "head"))
 
 
 def _compare(pair: TunedPair, weights: Weights, ids: Any, before: SeenPass) -> PerHead:
@@ -80,7 +81,7 @@ def _compare(pair: TunedPair, weights: Weights, ids: Any, before: SeenPass) -> P
     after, own = pair.look(weights, ids), pair.look(weights, ids, before.states)
     known = before.weights.astype(np.float64)
     apart = [jsd(known, each.weights.astype(np.float64)).mean(axis=-1) / log(2) for each in (after, own)]
-    return np.stack([*apart, pair.compare_writing(before, weights, own)]).reshape(3, -1)
+    return np.stack([*apart, before.compare_writing(own)]).reshape(3, -1)
 
 
 def find_beyond(measured: PerHead, draws: Sequence[PerHead]) -> Bool[np.ndarray, "measure head"]:

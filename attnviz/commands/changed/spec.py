@@ -6,6 +6,7 @@ from attnviz.options import ARGUMENT, MODEL, TEXT, Limits, group, option
 from attnviz.specs import LOOKS, OF_DATA_SETS, TABLE, AnswerKind, FigureOptions, ModelOptions, PrintOptions, TextOptions
 
 MOST: Limits = (("at least", 1), ("at most", 1000))
+MODEL_OPTIONS = ("seed", "device", "max_tokens", "keep", "max_memory", "chat")
 FROM_3: Limits = (("at least", 3), ("at most", 1000))
 
 
@@ -21,7 +22,7 @@ class ChangedSpec:
     tuned: str = option(MISSING, "What was tuned from it, or a folder of LoRA.", ARGUMENT, "TUNED")
     text: TextOptions = group(TextOptions(), "text", "text_file", *OF_DATA_SETS, "index")
     texts: int = option(12, "At most so many texts.", TEXT, "N", limits=MOST, is_common=True)
-    model: ModelOptions = group(ModelOptions(max_tokens=48), "seed", "device", "max_tokens", "keep", "max_memory")
+    model: ModelOptions = group(ModelOptions(max_tokens=48), *MODEL_OPTIONS)
     tested: int = option(16, "Heads to put into the other model: whose own weights change most.", MODEL, limits=MOST)
     noise: int = option(19, "Models with noise of the same size that a head has to beat.", MODEL, limits=FROM_3)
     figure: FigureOptions = group(FigureOptions(out="changed"), *LOOKS)

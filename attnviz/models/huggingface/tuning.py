@@ -7,6 +7,7 @@ of one module, which is called with the weights of the one, of the other, or of 
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,16 +20,17 @@ from attnviz.bounded import MAX_JSON, check_room, parse_json, read_bytes
 from attnviz.errors import InvalidModel
 from attnviz.models.capture.tap import capture
 from attnviz.models.device import enough_memory
-from attnviz.models.huggingface.files import ADAPTER, compute_sha256
+from attnviz.models.huggingface.files import ADAPTER
 from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.huggingface.weights import others_failure
 from attnviz.models.protocols import MEASURED
 from attnviz.models.sizes import FLOAT32
+from attnviz.models.without import OutputWeights
 from attnviz.store.tensors import read_header
 
-LORA = "adapter_model.safetensors"
 PAIR = "Give a model such as BERT, GPT-2 or Llama, and what was tuned from it."
 MERGE = "Merge it: model.merge_and_unload().save_pretrained(folder)."
+LORA = "adapter_model.safetensors"
 Weights = Mapping[str, Tensor]  # by the names of parameters
 Ids = Int[Tensor, "1 token"]
 
@@ -38,8 +40,14 @@ class SeenPass(NamedTuple):
 
     weights: Float32[np.ndarray, "layer head query key"]
     states: list[Float[Tensor, "1 token d_model"]]  # what each layer read
-    heads: list[Float[Tensor, "*token heads"]]  # what each output projection read: all heads of a layer side by side
+    written: list[Float[Tensor, "head token d_model"]]  # what each head of a layer added to the states
     answer: Float[Tensor, "*token choice"]  # logits, or the last states where no head answers
+
+    def compare_writing(self, other: "SeenPass") -> Float64[np.ndarray, "layer head"]:
+        """Return how far what a head adds differs, as a share of the states that it is added to."""
+        layers = zip(self.written, other.written, self.states, strict=True)
+        found = [(one - two).flatten(1).norm(dim=1) / states.norm() for one, two, states in layers]
+        return torch.stack(found).cpu().double().numpy()
 
 
 class TunedPair:
@@ -50,10 +58,9 @@ class TunedPair:
 
     def __init__(self, base: HuggingFaceModel, tuned: HuggingFaceModel | Path) -> None:
         model = base if isinstance(tuned, Path) else tuned
-        self.names = base.name, tuned.resolve().name if isinstance(tuned, Path) else tuned.name
         self._models, loaded = (base, model), model.loaded
         self._root = loaded.model if loaded.headed is None else loaded.headed
-        named = list(self._root.named_parameters())
+        check_room(f"{base.name} and what was tuned", 3 * FLOAT32 * model.n_parameters, model.spec.max_memory)
         self._projections = model.list_projections()
         lists = [each for each in self._root.modules() if isinstance(each, nn.ModuleList)]
         self._layers = next((each for each in lists if len(each) == len(self._projections)), nn.ModuleList())
@@ -61,39 +68,30 @@ class TunedPair:
         is_whole = all(each.module in {*layer.modules()} for layer, each in pairs)
         if loaded.config.is_encoder_decoder or len(self._layers) != model.n_layers or not is_whole:
             raise InvalidModel(f"not every layer of {model.name} projects what its heads give", hint=PAIR)
-        check_room(f"{' and '.join(self.names)}", 3 * FLOAT32 * model.n_parameters, model.spec.max_memory)
-        self._names = [name for each in self._projections for name, weight in named if weight is each.module.weight]
-        self.tuned: Weights = {name: weight.detach() for name, weight in named}
+        self.tuned: Weights = {name: weight.detach() for name, weight in self._root.named_parameters()}
         self.base = find_same(base, model, self.tuned)
-        self.revisions = base.revision, model.revision
         if isinstance(tuned, Path):
-            self.tuned, self.revisions = (
-                add_lora(self._root, self.base, tuned),
-                (base.revision, compute_sha256(tuned / LORA)),
-            )
+            self.tuned = add_lora(self._root, self.base, tuned)
         kind = getattr(self._root.config, "problem_type", None) or "single_label_classification"
         self._chooses = loaded.headed is not None and kind == "single_label_classification"
-        self.n_layers, self.is_same = (
-            len(self._layers),
-            all(torch.equal(self.tuned[name], weight) for name, weight in self.base.items()),
-        )
+        self.is_same = all(torch.equal(self.tuned[name], weight) for name, weight in self.base.items())
 
     def read(self, text: str) -> Ids:
         """Return the ids of a text. Raises InvalidText, InvalidModel where the two models read other tokens."""
         base, tuned = (model.encode(text).source.ids for model in self._models)
         if base != tuned:
-            raise InvalidModel(f"{' and '.join(self.names)} cut a text into other tokens", hint=PAIR)
+            raise InvalidModel("the two models cut a text into other tokens", hint=PAIR)
         return torch.tensor([base], device=self._models[0].device)
 
     def _run(self, weights: Weights, ids: Ids) -> Tensor:
         given = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-        with enough_memory(), torch.inference_mode(), others_failure(self.names[1]):
+        with enough_memory(), torch.inference_mode(), others_failure(self._models[1].name):
             found = torch.func.functional_call(self._root, dict(weights), kwargs=given)
             return torch.as_tensor(found["logits"] if "logits" in found else found[0])
 
     def look(self, weights: Weights, ids: Ids, states: Sequence[Tensor] = ()) -> SeenPass:
         """Run a text, each layer on these states if there are some. Raises InvalidModel, ExecutionError."""
-        calls, read, heads = list[Any](), list[Tensor](), list[Tensor]()
+        calls, read, written = list[Any](), list[Tensor](), list[Tensor]()
 
         def keep_states(_: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
             given = args[0] if args else named["hidden_states"]
@@ -101,35 +99,22 @@ class TunedPair:
                 given.copy_(states[len(read)])
             read.append(given.clone())
 
-        def keep_heads(_: nn.Module, args: tuple[Any, ...]) -> None:
-            heads.append(args[0].clone())
+        def keep_written(projection: OutputWeights, _: nn.Module, args: tuple[Any, ...]) -> None:
+            n_heads, weight = projection.n_heads, projection.weight
+            given = args[0].reshape(-1, n_heads, weight.shape[1] // n_heads)
+            written.append(torch.einsum("thv,dhv->htd", given, weight.reshape(len(weight), n_heads, -1)))
 
         with ExitStack() as stack:
-            for layer, projection in zip(self._layers, self._projections, strict=True):
+            for layer, each in zip(self._layers, self._projections, strict=True):
                 stack.enter_context(layer.register_forward_pre_hook(keep_states, with_kwargs=True))
-                stack.enter_context(projection.module.register_forward_pre_hook(keep_heads))
+                stack.enter_context(each.module.register_forward_pre_hook(partial(keep_written, each)))
             stack.enter_context(capture(calls.append, MEASURED))
             answer = self._run(weights, ids)
-        shape = 1, self._models[0].n_heads, ids.shape[1], ids.shape[1]
-        if [call.shape for call in calls] != [shape] * len(heads):
-            raise InvalidModel(f"not every layer of {self.names[1]} attends from each token to all", hint=PAIR)
-        return SeenPass(np.concatenate([call.weights for call in calls]), read, heads, answer)
-
-    def _write(self, weights: Weights, look: SeenPass, layer: int) -> Float[Tensor, "head token d_model"]:
-        """Return what each head of a layer adds to the states."""
-        projection = self._projections[layer]
-        weight = weights[self._names[layer]].T if projection.by_rows else weights[self._names[layer]]
-        with torch.inference_mode():
-            given = look.heads[layer].reshape(-1, projection.n_heads, weight.shape[1] // projection.n_heads)
-            return torch.einsum("thv,dhv->htd", given, weight.reshape(len(weight), projection.n_heads, -1))
-
-    def compare_writing(self, before: SeenPass, weights: Weights, after: SeenPass) -> Float64[np.ndarray, "layer head"]:
-        """Return how far what a head adds differs on the base's input, as a share of the states it is added to."""
-        found = []
-        for layer, states in enumerate(before.states):
-            apart = self._write(weights, after, layer) - self._write(self.base, before, layer)
-            found.append((apart.flatten(1).norm(dim=1) / states.norm()).cpu().double().numpy())
-        return np.stack(found)
+        shape = 1, self._models[1].n_heads, ids.shape[1], ids.shape[1]
+        if [call.shape for call in calls] != [shape] * len(self._layers):
+            problem = f"not every layer of {self._models[1].name} attends from each token to all by as many heads"
+            raise InvalidModel(problem, hint=PAIR)
+        return SeenPass(np.concatenate([call.weights for call in calls]), read, written, answer)
 
     def exchange(
         self, ids: Ids, before: SeenPass, heads: Sequence[tuple[int, int]]
@@ -142,10 +127,10 @@ class TunedPair:
         back = self.look(self.base, ids, after.states)
         found = [(self._measure(after.answer, before.answer), self._measure(before.answer, after.answer))]
         for layer, head in heads:
-            put = self._write(self.tuned, own, layer) - self._write(self.base, before, layer)
-            gone = self._write(self.base, back, layer) - self._write(self.tuned, after, layer)
-            with_head = self._answer_with(self.base, ids, layer, put[head])
-            without_head = self._answer_with(self.tuned, ids, layer, gone[head])
+            put = own.written[layer][head] - before.written[layer][head]
+            gone = back.written[layer][head] - after.written[layer][head]
+            with_head = self._answer_with(self.base, ids, layer, put)
+            without_head = self._answer_with(self.tuned, ids, layer, gone)
             found.append((self._measure(after.answer, with_head), self._measure(before.answer, without_head)))
         return np.array(found).T
 
@@ -169,9 +154,9 @@ class TunedPair:
         """Return the base with noise: in each tensor of weights as much, by its norm, as tuning changed it."""
         generator, found = torch.Generator().manual_seed(seed), dict(self.base)
         for name, weight in self.base.items():
-            noise, norm = torch.randn(weight.shape, generator=generator), (self.tuned[name] - weight).norm()
-            if norm > 0:
-                found[name] = weight + noise.to(weight.device) * (norm / noise.norm())
+            if norm := float((self.tuned[name] - weight).norm()):
+                noise = torch.randn(weight.shape, generator=generator)
+                found[name] = weight + (noise * (norm / noise.norm())).to(weight.device)
         return found
 
 
@@ -180,22 +165,19 @@ def find_same(base: HuggingFaceModel, model: HuggingFaceModel, weights: Weights)
 
     Raises InvalidModel where the base is of another architecture.
     """
-    headed, prefix = base.loaded.headed, ""
-    if model.loaded.headed is not None:
-        prefix = f"{model.loaded.headed.base_model_prefix}."
+    of_model, headed = model.loaded.headed, base.loaded.headed
+    prefix = "" if of_model is None else f"{of_model.base_model_prefix}."
     given = {} if headed is None else dict(headed.named_parameters())
     given |= {f"{prefix}{name}": weight for name, weight in base.loaded.model.named_parameters()}
-    kinds = [
-        f"{each.loaded.config.model_type} of {each.n_layers} layers of {each.n_heads} heads" for each in (base, model)
-    ]
-    shapes = {name: given[name].shape if name in given else None for name in weights}
-    others = [name for name, shape in shapes.items() if shape != weights[name].shape]
-    of_body = [name for name in others if name.startswith(prefix) and "pooler" not in name]
-    if of_body or kinds[0] != kinds[1]:
-        apart = (
-            "" if kinds[0] != kinds[1] else f": {of_body[0]} is {shapes[of_body[0]]} and {weights[of_body[0]].shape}"
-        )
-        raise InvalidModel(f"{base.name} is a {kinds[0]}, {model.name} a {kinds[1]}{apart}", hint=PAIR)
+    shapes = {name: tuple(given[name].shape) if name in given else None for name in weights}
+    others = {name for name in weights if shapes[name] != tuple(weights[name].shape)}
+    kinds = [(each.loaded.config.model_type, each.n_layers, each.n_heads) for each in (base, model)]
+    if kinds[0] != kinds[1]:
+        said = (f"{kind} of {layers} layers of {heads} heads" for kind, layers, heads in kinds)
+        raise InvalidModel(f"the two models differ: {' and '.join(said)}", hint=PAIR)
+    for name in sorted(others):
+        if name.startswith(prefix) and "pooler" not in name:
+            raise InvalidModel(f"{name} is {shapes[name]} and {tuple(weights[name].shape)}", hint=PAIR)
     return {name: weight if name in others else given[name].detach() for name, weight in weights.items()}
 
 
@@ -214,18 +196,19 @@ def add_lora(root: nn.Module, weights: Weights, folder: Path) -> Weights:
         given = {
             name.removeprefix("base_model.model."): each.float() for name, each in load_file(folder / LORA).items()
         }
-        whole = {name: each for name, each in given.items() if ".lora_" not in name}  # saved beside it
-        for name in {name.partition(".lora_")[0] for name in given if name not in whole}:
-            down, up = given[f"{name}.lora_A.weight"], given[f"{name}.lora_B.weight"]
-            rank = up.shape[1] ** (0.5 if settings.get("use_rslora") else 1)
-            added = up @ down * (settings["lora_alpha"] / rank)
-            is_turned = type(root.get_submodule(name)).__name__ == "Conv1D"  # of GPT-2
-            known = weights[f"{name}.weight"]
-            whole[f"{name}.weight"] = known + (added.T if is_turned else added).to(known.device)
-        if wrong := [name for name, each in whole.items() if each.shape != weights[name].shape]:
-            raise ValueError(f"{wrong[0]} has another size")
+        found = dict(weights)
+        for name, each in given.items():
+            module, _, part = name.partition(".lora_")
+            if not part:  # a whole tensor that was tuned beside it
+                found[name] = each.expand_as(weights[name])
+            elif part == "B.weight":
+                rank = each.shape[1] ** (0.5 if settings.get("use_rslora") else 1)
+                added = each @ given[f"{module}.lora_A.weight"] * (settings["lora_alpha"] / rank)
+                is_turned = type(root.get_submodule(module)).__name__ == "Conv1D"  # of GPT-2
+                found[f"{module}.weight"] = weights[f"{module}.weight"] + (added.T if is_turned else added)
+            elif part != "A.weight":
+                raise ValueError(f"it has {name}")
     except (ValueError, KeyError, TypeError, AttributeError, RuntimeError, RecursionError) as error:
-        raise InvalidModel(
-            f"{folder} is no LoRA of this model: {' '.join(str(error).split())[:120]}", hint=MERGE
-        ) from error
-    return {**weights, **whole}
+        said = " ".join(str(error).split())[:120]
+        raise InvalidModel(f"{folder} is no LoRA of this model: {said}", hint=MERGE) from error
+    return found
