@@ -99,15 +99,19 @@ def test_a_pass_that_fails_is_over() -> None:
 
 def test_two_threads_capture_each_their_own() -> None:
     found: dict[int, list[Call]] = {}
-    barrier = threading.Barrier(2)
+    barrier, begun = threading.Barrier(2), threading.Event()
 
     def run(n_tokens: int) -> None:
         own, states = model(), drawn(50, 1, n_tokens, 8)
         calls: list[Call] = []
+        assert n_tokens == 3 or begun.wait()
         with capture(calls.append):
+            begun.set()
             for _ in range(5):
                 barrier.wait()
                 own(states)
+            if n_tokens == 4:  # the first to begin is the first to end
+                threads[0].join()
         found[n_tokens] = calls
 
     threads = [threading.Thread(target=run, args=(n,)) for n in (3, 4)]
@@ -119,6 +123,7 @@ def test_two_threads_capture_each_their_own() -> None:
     assert shapes == {3: {(1, 2, 3, 3)}, 4: {(1, 2, 4, 4)}}
     assert places(found[3]) == places(found[4])
     assert len(found[3]) == 10
+    assert torch.backends.mha.get_fastpath_enabled()
 
 
 def test_a_capture_within_a_capture() -> None:

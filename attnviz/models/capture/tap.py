@@ -39,6 +39,9 @@ SOFTMAXES = {"_softmax", "_safe_softmax"}
 _looking = threading.local()
 _NOTHING = nullcontext()
 
+# torch's switches are those of the process: of captures in several threads the last one turns them back.
+_TURNING, _TURN_BACK, _AT_WORK = threading.Lock(), ExitStack(), set[object]()
+
 
 @contextmanager
 def capture(
@@ -80,16 +83,25 @@ def _set_switches() -> Iterator[None]:
     Causal biases are tensors of a class of their own, which torch cannot make while a dispatch mode is open, unless it
     looks away.
     """
-    with ExitStack() as undo:
-        undo.callback(torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled())
-        torch.backends.mha.set_fastpath_enabled(False)
+    own = object()
+    with _TURNING:
+        _AT_WORK.add(own)
+        if torch.backends.mha.get_fastpath_enabled():
+            _TURN_BACK.callback(torch.backends.mha.set_fastpath_enabled, True)
+            torch.backends.mha.set_fastpath_enabled(False)
         if (flex := sys.modules.get(FLEX_MODULE)) is not None:
-            undo.callback(setattr, flex, RUN_UNCOMPILED, getattr(flex, RUN_UNCOMPILED))
+            _TURN_BACK.callback(setattr, flex, RUN_UNCOMPILED, getattr(flex, RUN_UNCOMPILED))
             setattr(flex, RUN_UNCOMPILED, True)
         if (biases := sys.modules.get(BIAS_MODULE)) is not None and "__new__" not in vars(biases.CausalBias):
-            undo.callback(delattr, biases.CausalBias, "__new__")
+            _TURN_BACK.callback(delattr, biases.CausalBias, "__new__")
             biases.CausalBias.__new__ = _make_unseen
+    try:
         yield
+    finally:
+        with _TURNING:
+            _AT_WORK.remove(own)
+            if not _AT_WORK:
+                _TURN_BACK.close()
 
 
 def _make_unseen(kind: type[Tensor], *_: Any) -> Tensor:
