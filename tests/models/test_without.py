@@ -37,7 +37,6 @@ PROJECTED: dict[str, Callable[[Any, int], nn.Module]] = {
     "gpt2": lambda model, layer: model.transformer.h[layer].attn.c_proj,
     "llama": lambda model, layer: model.model.layers[layer].self_attn.o_proj,
     "gpt_neox": lambda model, layer: model.gpt_neox.layers[layer].attention.dense,
-    "gemma2": lambda model, layer: model.model.layers[layer].self_attn.o_proj,
 }
 
 

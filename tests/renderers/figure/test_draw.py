@@ -128,7 +128,7 @@ def test_chinese_characters_stay_upright_in_small_panels() -> None:
 
 
 @pytest.mark.parametrize("dpi", [72, 300])
-@pytest.mark.parametrize("shape", [(1, 1), (5, 5), (64, 64), (15, 40), (1100, 1100)])
+@pytest.mark.parametrize("shape", [(1, 1), (64, 64), (15, 40), (1100, 1100)])
 def test_cells_are_square_and_whole_pixels(shape: tuple[int, int], dpi: int) -> None:
     with drawn(report(heatmap(*shape)), FigureStyle(dpi=dpi)) as made:
         axes, pool = made.maps[0], made.plan.cells.rows.pool
@@ -319,8 +319,7 @@ def test_numbers_of_a_difference_are_signed_and_fit() -> None:
         assert max(text.get_window_extent().width for text in made.maps[0].texts) < side - 6  # some room is left
 
 
-@pytest.mark.parametrize("cmap", ["viridis", "Greys", "gray", "rocket", "of differences"])
-@pytest.mark.parametrize("n_tokens", [8, 60])
+@pytest.mark.parametrize(("cmap", "n_tokens"), [("viridis", 60), ("Greys", 8), ("gray", 8), ("of differences", 8)])
 def test_forbidden_cells_look_unlike_zero_and_are_explained(cmap: str, n_tokens: int) -> None:
     values = np.zeros((n_tokens, n_tokens))
     values[:, 0] = 1
