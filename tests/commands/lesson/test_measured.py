@@ -5,14 +5,23 @@
 
 import json
 import os
+from base64 import b64decode
 from pathlib import Path
 from statistics import fmean, stdev
 
+import numpy as np
 import pytest
 
 from attnviz.commands.lesson import measured
+from attnviz.commands.lesson.measured import describe_capacity
+from attnviz.commands.lesson.recall import LETTERS, MODELS, SEEDS, describe_recall, draw_sequence
 from attnviz.models.built_in import SHIPPED
+from attnviz.models.loading import find_model
+from attnviz.models.protocols import Classifies
+from attnviz.specs import ModelOptions
+from attnviz.text import Document
 from tests import study
+from tests.browser import Opened
 
 FILE = Path(measured.__file__).with_name(measured.CAPACITY)
 
@@ -66,3 +75,63 @@ def test_reviews_are_those_of_the_cards() -> None:
         assert each["change"] == pytest.approx([fmean(pairs), fmean(pairs) - half, fmean(pairs) + half], abs=1e-7)
         assert each["nTexts"] == card["tested"]["n_texts"]
         assert each["loss"] == card["history"]["masked_word_loss"]
+
+
+# --- The task on which several heads help, to try: sequences as the models were trained on, and what these report ---
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_sequence_has_every_letter_once(seed: int) -> None:
+    tokens, values = draw_sequence(seed)
+    assert len(tokens) == 24
+    lettered = {token[0]: int(token[1:]) for token in tokens if token[0].isalpha()}
+    assert [lettered[letter] for letter in LETTERS] == values
+    assert all(0 <= int(token.lstrip(LETTERS)) < 16 for token in tokens)
+
+
+def report(model: str, text: str, off: tuple[int, ...]) -> list[int]:
+    """What the model says with these heads left out, by `attnviz predict`."""
+    options = ModelOptions(model=model, without=tuple(f"0.{head}" for head in off))
+    opened = find_model(options).open(())
+    assert isinstance(opened, Classifies)
+    (prediction,) = opened.classify([Document(text, "text", "text")])
+    by_label = dict(zip(opened.answers.labels, prediction.probabilities, strict=True))
+    return [max(range(16), key=lambda value: by_label[f"{letter}{value}"]) for letter in LETTERS]
+
+
+def test_each_head_answers_for_some_of_the_letters() -> None:
+    """As the page says of the model of eight heads: without it they are not right, and others are."""
+    found = describe_recall()["models"][1]
+    reported = np.frombuffer(b64decode(found["reported"]), np.uint8).reshape(len(SEEDS), 256, len(LETTERS))
+    values = np.array([draw_sequence(seed)[1] for seed in SEEDS])
+    for head in range(8):
+        right = (reported[:, 1 << head] == values).mean(axis=0)
+        assert 1 <= (right < 0.5).sum() < len(LETTERS), head
+        assert (right == 1).sum() >= len(LETTERS) / 2, head
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sequence", "off"), [(0, ()), (1, (2, 5)), (4, (0,)), (5, (0, 1, 2, 3, 4, 5, 6, 7))])
+def test_what_is_reported(page: Opened, sequence: int, off: tuple[int, ...]) -> None:
+    page.page.locator("#recall select").select_option(index=sequence)
+    for head in off:
+        page.page.locator("#recall .switch-head").nth(head).click()
+    switches = page.page.locator("#recall .switch-head").all()
+    assert [each.get_attribute("aria-pressed") == "false" for each in switches] == [head in off for head in range(8)]
+    tokens, values = draw_sequence(SEEDS[sequence])
+    assert page.page.locator("#recall .sequence").inner_text().split() == tokens
+    rows = page.page.locator("#recall tbody tr").all()
+    for model, name, row, without in zip(MODELS, ("one head", "eight heads"), rows, ((), off), strict=True):
+        expected = report(model, " ".join(tokens), without)
+        cells = [cell.split()[0] for cell in row.locator("td").all_inner_texts()]
+        assert cells == ["✓" if a == b else str(a) for a, b in zip(expected, values, strict=True)]
+        right = cells.count("✓")
+        assert row.locator("th").inner_text() == f"{name}: {right} right"
+        assert row.locator(".wrong").count() == 8 - right
+
+
+def test_one_head_fails_as_often_as_was_measured() -> None:
+    measured, values = describe_capacity()["shares"][-1], [draw_sequence(seed)[1] for seed in SEEDS]
+    for model, (share, _, _) in zip(describe_recall()["models"], (measured[0], measured[-1]), strict=True):
+        reported = np.frombuffer(b64decode(model["reported"]), np.uint8).reshape(len(SEEDS), -1, len(LETTERS))[:, 0]
+        assert sum(map(np.array_equal, reported, values)) == round(share * len(SEEDS))

@@ -1,12 +1,13 @@
 """`predict` as a function: labels, probabilities and scores, of models that come with attnviz and of others."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from attnviz.commands.train.spec import PredictSpec
+from attnviz.commands.train.spec import PredictSpec, VocabSpec
 from attnviz.errors import InvalidModel, InvalidText
 from attnviz.models.built_in import SHIPPED
 from attnviz.options import build
@@ -17,7 +18,7 @@ from tests import events as of
 from tests.made import known, notes, table
 from tests.pretrained import NEEDS, saved
 from tests.process import ROOT
-from tests.starting import predict
+from tests.starting import predict, vocab
 
 PRAISE = "a wonderful film , moving and perfect . i loved every minute"
 BLAME = "a terrible , boring film . the worst acting , a waste of time"
@@ -233,3 +234,41 @@ def test_a_text_may_have_several_labels_or_none(tmp_path: Path) -> None:
     counts = {row[0]: row[1] for row in table(many, "predictions").rows}
     assert counts["joy"] == 6 * sum("joy" in each["predicted"] for each in data["predictions"][:3])
     assert counts["not judged"] == 6
+
+
+# --- `vocab`: the file, and the numbers against counting by hand ---
+
+
+@pytest.fixture
+def reviews(tmp_path: Path) -> Path:
+    folder = tmp_path / "reviews"
+    folder.mkdir()
+    (folder / "train.txt").write_text("good film good\nbad film\n", encoding="utf-8")
+    return folder
+
+
+def test_numbers_are_those_counted_by_hand(reviews: Path, tmp_path: Path) -> None:
+    numbers = of.data(
+        of.result(vocab(build(VocabSpec, dataset=str(reviews), min_frequency=1, out=str(tmp_path / "v"))))
+    )
+    assert (numbers["texts"], numbers["tokens"], numbers["entries"]) == (2, 5, 3 + 3)
+    assert numbers["commonest"] == [["good", 2], ["film", 2], ["bad", 1]]
+
+
+def test_every_tenth_text_is_held_out(tmp_path: Path) -> None:
+    (tmp_path / "all.txt").write_text("seen\n" * 5 + "unseen\n" + "seen\n" * 14, encoding="utf-8")
+    spec = build(VocabSpec, dataset=str(tmp_path / "all.txt"), min_frequency=1, out=str(tmp_path / "v"))
+    found = of.data(of.result(vocab(spec)))
+    assert found["coverage"] == 1.0
+    (tmp_path / "all.txt").write_text("new\n" + "seen\n" * 19, encoding="utf-8")
+    found = of.data(of.result(vocab(spec)))
+    assert found["coverage"] == 0.5  # "new" is only in the held-out tenth
+    assert "new" in json.loads((tmp_path / "v/tokenizer.json").read_bytes())["model"]["vocab"]  # what is saved knows it
+
+
+def test_few_texts_are_not_measured_and_that_is_said(tmp_path: Path) -> None:
+    built = of.result(vocab(build(VocabSpec, text=("one film", "two films"), min_frequency=1, out=str(tmp_path / "v"))))
+    assert of.data(built)["coverage"] is None
+    assert [note.text for note in of.report(built).notes] == [
+        "Coverage was not measured: there are fewer than ten texts."
+    ]
