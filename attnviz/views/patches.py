@@ -28,7 +28,7 @@ from attnviz.views.tokens import label_queries, label_token
 PARTS = ("upper left", "top", "upper right", "left", "centre", "right", "lower left", "bottom", "lower right")
 N_ROWS, N_PARTS, N_WORDS = 8, 4, 12  # heads in the table, parts in the first line, words that have a picture
 PATCH = re.compile(r"[0-9]+,[0-9]+")
-SINK = 0.02  # of all attention, for one patch: more than a patch gets for what it shows
+SINK = 0.02, 5  # of all attention, for one patch, and of an equal share: more than it gets for what it shows
 MORE = "All heads: --table heads or full. --query 3,5 asks what the patch in row 3, column 5 looks at."
 
 
@@ -59,7 +59,7 @@ def draw_patches(maps: AttentionMaps, places: Sequence[Place], spec: FigureOptio
             said = f"{title}: {len(panels)} of {len(places)} heads, each unlike the others"
             large = HeatmapGrid("patches", said, panels, choose_columns(len(panels)), reflows=True)
             drawn = [large, replace(whole, small=whole.edges is not None)]
-    return *drawn, *_draw_words(maps, grid, places), *_describe(maps, grid, places, rows, query, chosen)
+    return *_draw_words(maps, grid, places), *drawn, *_describe(maps, grid, places, rows, query, chosen)
 
 
 def find_look(
@@ -178,10 +178,10 @@ def _describe(
         strongest = label_token(maps.keys, int(np.delete(np.arange(len(maps.keys)), at)[others.argmax()]))
         share = f"{write_share(others.max())} of it all " if others.size > 1 else ""
         said.append(f"beside these patches {write_share(float(beside.mean()))} on average, {share}to “{strongest}”")
-    yield Note(f"“{label_token(maps.queries, query)}” looks at: {' · '.join(said)}.", leads=True)
+    yield Note(f"“{label_queries(maps)[query]}” looks at: {' · '.join(said)}.", leads=True)
     received = np.mean([maps.rows(*places[n], slice(0, len(maps.queries))).mean(axis=0)[at] for n in chosen], axis=0)
-    names = [label_token(maps.keys, int(place)) for place in at]
-    if sinks := [f"{names[n]} {write_share(received[n])}" for n in np.argsort(-received)[:3] if received[n] >= SINK]:
+    names, least = [label_token(maps.keys, int(place)) for place in at], max(SINK[0], SINK[1] / len(maps.keys))
+    if sinks := [f"{names[n]} {write_share(received[n])}" for n in np.argsort(-received)[:3] if received[n] >= least]:
         yield Note(f"Patches that all look at, whatever they show (sinks): {', '.join(sinks)}.", leads=True)
     table = [
         (

@@ -13,6 +13,7 @@ from attnviz.errors import AttnvizError
 from attnviz.images import Photo
 from attnviz.models.covering import measure_covers
 from attnviz.models.loading import find_model
+from attnviz.models.locating import Places, locate
 from attnviz.specs import ModelOptions, PretrainedOptions
 from tests import pretrained
 from tests.attacks.endings import RunHere, worked
@@ -116,6 +117,21 @@ def test_a_command_says_where_heads_look_on_one_screen(tmp_path: Path, photo: st
         assert (ran.exit_code, said in ran.stderr) == (2, True), ran.stderr
 
 
+def test_of_an_image_that_is_cut_up_the_whole_is_found() -> None:
+    """The whole comes last of three, and its positions behind the first two. A pixel may change one position only."""
+    torch.manual_seed(0)
+    tiles = torch.randn(3, 3, 24, 24, requires_grad=True)
+    down = np.arange(24).reshape(1, 1, 24, 1) / 24
+    shares = np.stack([np.broadcast_to(each, tiles.shape).copy() for each in (down, down.swapaxes(2, 3))])
+    shares[:, :2] /= 2
+    states = torch.nn.Conv2d(3, 5, 8, 8)(tiles).flatten(2).swapaxes(1, 2).flatten(0, 1)
+    places = locate(states[[*range(2), *range(18, 27), *range(2, 18)]], tiles, shares, {})
+    assert isinstance(places, Places)
+    assert (places.n_rows, places.n_columns, places.at) == (3, 3, tuple(range(2, 11)))
+    overlapping = torch.nn.Conv2d(3, 5, 8, 4)(tiles).flatten(2).swapaxes(1, 2).flatten(0, 1)
+    assert "positions change with the image, none of them alone" in str(locate(overlapping, tiles, shares, {}))
+
+
 def test_a_package_that_reading_needs_is_named(tmp_path: Path, photo: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ImportError("\nReader requires the Torchvision library but it was not found. Check out the page.")
@@ -151,7 +167,7 @@ def test_a_question_about_an_image_is_answered_and_drawn(tmp_path: Path, photo: 
     assert (test.kind, len(test.elsewhere)) == ("words", 19)
     assert opened.test_cover(read, np.ones((6, 6)), [2]) is None  # a word of the question writes nothing
     assert not np.triu(maps.weights, 1).any()  # what was written looks back only
-    assert [picture.name for picture in attnviz.show(maps).report.pictures] == ["patches", "words"]
+    assert [picture.name for picture in attnviz.show(maps).report.pictures] == ["words", "patches"]
     with pytest.raises(AttnvizError, match="answers questions about an image"):
         attnviz.attention(photo, **asked)
 

@@ -1,11 +1,11 @@
 // One map and beside it its text, or of a very long text what stands around a pair.
 import { legend } from "./colour.js";
 import { cellsOf, columnsOf, hasQueries, isDifference, rowsOf } from "./content.js";
-import { button, byId, element, hasRoomBeside, named, write } from "./dom.js";
+import { button, byId, element, hasRoomBeside, isolated, named, write } from "./dom.js";
 import { paint } from "./painting.js";
 import { FASTER, Plot } from "./plot.js";
 import { nameOfColumn, nameOfRow, said, tell, tellCell } from "./readout.js";
-import { change, mapOf, scaleOf, state } from "./state.js";
+import { change, mapOf, pictureOf, scaleOf, state } from "./state.js";
 import { Passage } from "./text.js";
 import { long } from "./views.js";
 
@@ -36,6 +36,7 @@ export function matrix(panel) {
   tools.append(button("−", () => plot.zoom(1 / FASTER), { "aria-label": write("ui.zoom_out") }));
   tools.append(button(write("ui.fit"), () => plot.fit(), { "aria-label": write("ui.whole_map") }));
   const axes = `${map.row_axis} ↓, ${map.column_axis} →`;
+  if (map.backdrop !== null) panel.append(element("h2", {}, isolated(`${pictureOf().title}: ${map.title}`)));
   panel.append(tools, element("p", { class: "axis" }, axes), plot.frame, inWords(cells, map, isDifference(scale)));
   byId("beside").append(...(passage?.parts ?? []), ...(context ? [context.part] : []));
   if (rowsOf(map).texts && !hasRoomBeside.matches) panel.prepend(...byId("beside").children); // else far below
