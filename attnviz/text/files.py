@@ -16,13 +16,13 @@ from attnviz.text.source import MAX_TEXT
 Data = TypeVar("Data", bytes, str)
 # What files that are no texts begin with, what they are, and what to do. Of a .zip its first members say what it is.
 NUMBERS = ("holds numbers, not a text", "attnviz render draws weights.")
-IMAGE = ("is a picture or a sound", "attnviz heatmap FILE --model dinov2 draws images.")
+IMAGE = ("is a picture or a sound", "attnviz heatmap photo.jpg --model dinov2 draws a .png, .jpg, .gif, .webp or .bmp.")
 OFFICE = ("is a document of an office program", "Save a table as CSV, and a text as .txt.")
 KINDS = {
     b"%PDF-": ("is a PDF", "Save its words as .txt."),
     b"PAR1": ("is a Parquet table", "Let its name end in .parquet."),
     **dict.fromkeys((b"\x93NUMPY", b"\x89HDF"), NUMBERS),
-    **dict.fromkeys((b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF"), IMAGE),
+    **dict.fromkeys((b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"II*\0", b"MM\0*"), IMAGE),
     b"{\\rtf1\\": OFFICE,
     **dict.fromkeys((b"(lp0\n", b"(dp0\n"), ("is a pickle, which is never read", "Save its words as .txt.")),
     **{

@@ -146,12 +146,17 @@ class ImageModel(HuggingFaceModel):
         return "output", "", lambda each: each.last_hidden_state[0, queries[0]]
 
     def _see(self, photo: Photo, inputs: Inputs) -> Seen:
-        """Let the model write, and find where in its input the image is: once, while it reads one image."""
+        """Find where in its input the image is, and let the model write: once, while it reads one image."""
         if photo.sha256 not in self.seen:
-            written = self._write(inputs, self.extras.generate) if self.extras.generate is not None else ()
+            written: tuple[int, ...] = ()
             with record(heads=[0]) as every:
                 self._attend(inputs)
             group, places = self._find_places(every, photo, inputs)
+            if self.extras.generate is not None:
+                ids = inputs["input_ids"][0]
+                of_image = ids[[*places.at]].unique().tolist()
+                with others_failure(self.name, InvalidModel, HINT):
+                    written = write_greedily(self.loaded.model, self.extras.generate, inputs, len(ids), of_image)
             self.seen.clear()
             self.seen[photo.sha256] = self._find_kind(inputs, written, group), written, group, places
         return self.seen[photo.sha256]
@@ -197,13 +202,6 @@ class ImageModel(HuggingFaceModel):
     def _attend(self, inputs: Inputs) -> Any:
         with enough_memory(), torch.inference_mode(), others_failure(self.name, InvalidModel, HINT):
             return self.loaded.model(**inputs)
-
-    def _write(self, inputs: Inputs, n_tokens: int) -> tuple[int, ...]:
-        with others_failure(self.name, InvalidModel, HINT):
-            config, n_before = self.loaded.model.config, inputs["input_ids"].shape[1]
-            names = ("image_token_id", "image_token_index", "video_token_id")
-            of_images = [getattr(config, each) for each in names if getattr(config, each, None) is not None]
-            return write_greedily(self.loaded.model, n_tokens, inputs, n_before, of_images)
 
     def _decode(self, token: int) -> str:
         processor: Any = self.loaded.tokenizer
