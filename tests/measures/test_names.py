@@ -71,8 +71,7 @@ def test_brackets_and_punctuation_need_several_to_name_a_head() -> None:
     assert names(once, pieces=(*PIECES[:21], "(", "a", ")")) == [""]
 
 
-@pytest.mark.parametrize("n", [6, 10, 20, 50])
-@pytest.mark.parametrize("sharpness", [1.5, 3.0])
+@pytest.mark.parametrize(("n", "sharpness"), [(6, 3.0), (10, 1.5), (20, 3.0), (50, 1.5)])
 def test_of_heads_by_chance_next_to_none_has_a_name(n: int, sharpness: float) -> None:
     text = ("the film was good ( I think ) and the plot . It was bad , and so I left . He said so " * 3).split()
     maps = random_maps(text[:n], n_layers=10, n_heads=100, sharpness=sharpness, made_by=UNKNOWN)
