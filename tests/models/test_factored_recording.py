@@ -124,10 +124,7 @@ ONE_HEAD = torch.stack([TRIANGLE, torch.ones(6, 6)])[None]
         (partial(attend, attn_mask=PREFIX.bool()), "a mask that is not a window: query 1"),
         (partial(attend, attn_mask=HOLE.bool()), "a mask that is not a window: query 4"),
         (partial(attend, attn_mask=ONE_HEAD.bool()), "masks heads differently"),
-        (
-            partial(attend, attn_mask=torch.linspace(0, 1, 36).view(6, 6) ** 2),
-            "a bias to its scores that is none of distances",
-        ),
+        (partial(attend, attn_mask=torch.linspace(0, 1, 36).view(6, 6) ** 2), "a bias to its scores that is none"),
         (partial(attend, attn_mask=torch.zeros(6, 6).bool()), "nobody attend"),
         (partial(attend, dropout_p=0.1), "in training mode"),
         (lambda: (STATES @ STATES.mT).softmax(dim=-1) @ STATES, "written out"),

@@ -312,10 +312,7 @@ def test_modules_of_one_head_are_heads(
     fused: bool, n_layers: int, layers: list[int] | None, heads: list[int] | None
 ) -> None:
     model = blocks(n_layers, fused)
-    chosen: dict[str, Any] = {
-        "layers": layers and [n_layers - 1 if each < 0 else each for each in layers],
-        "heads": heads,
-    }
+    chosen: dict[str, Any] = {"layers": layers and [each % n_layers for each in layers], "heads": heads}
     maps = recorded(lambda: model(BATCH), **chosen)
     rows, numbers, of_heads = weights_of(model), chosen["layers"] or range(n_layers), heads or range(4)
     assert maps.groups == ("*.heads" if n_layers > 1 else "heads",)
