@@ -61,12 +61,21 @@ class Continuation:
         return found
 
     def write(self, n_tokens: int) -> tuple[int, ...]:
-        """Go on by the most probable token each time, to an end marker or for so many tokens."""
+        """Go on by the most probable token each time, to an end marker or for so many tokens, but for one at least.
+
+        Chat models that are asked without their template would often end at once.
+        """
         written: list[int] = []
         ends = self._model.loaded.headed.generation_config.eos_token_id
         ends = {ends} if isinstance(ends, int) else {*(ends or ())}
         ids = self._ids[self._start :]
-        while len(written) < n_tokens and (token := int(self._run(ids)[-1].argmax())) not in ends:
+        while len(written) < n_tokens:
+            found = self._run(ids)[-1]
+            if not written:
+                found[list(ends)] = -np.inf
+            token = int(found.argmax())
+            if token in ends:
+                break
             written.append(token)
             ids = [token]
         self._cache.crop(self._start - self._cache.get_seq_length())

@@ -64,6 +64,18 @@ def test_attention_on_passages_is_that_of_the_queries_that_chose_the_answer(llam
     assert np.abs(found[..., 0] - expected.numpy()).max() < 1e-6
 
 
+def test_a_model_that_would_end_at_once_writes_a_token(llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As chat models do that are asked without their template."""
+    model = made.opened(llama)
+    _, read = model.read_once(FACTS)
+    ahead = Continuation(model, read.ids, len(read.ids) - 3)
+    first, *_ = ahead.write(3)
+    monkeypatch.setattr(model.loaded.headed.generation_config, "eos_token_id", first)
+    written = ahead.write(3)
+    assert written
+    assert first not in written
+
+
 @pytest.mark.parametrize("kind", ["mistral", "mamba"])
 def test_a_model_that_reads_past_its_mask_is_refused(kind: str, tmp_path: Path, run_here: RunHere) -> None:
     """One attends within a window of its own, one carries a state on."""
