@@ -7,6 +7,7 @@ from rich.cells import cell_len
 
 from tests.attacks.endings import RunHere, worked
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 NUMBER = re.compile(r"(?<![\w:.])[-+~]?(\d+(,\d{3})*)?\.?\d+(?![\w:])")  # none within a name such as multi:8
 REVIEW = "This movie was boring but my sister loved it, and the acting (the whole cast) saved the rest of it."
 LONG = " ".join([REVIEW] * 12)

@@ -16,6 +16,7 @@ from attnviz.running import Progress, Result
 from tests.events import data, report, result
 from tests.starting import attribute, compare, heatmap, predict, survey
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 STRANGE = "这部电影 太好看了"  # 8 tokens, none of them known
 HALF, LESS = "这 a 部 film", "a 这 good film"
 

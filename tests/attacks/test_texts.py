@@ -25,12 +25,10 @@ class Text(NamedTuple):
 
 
 TEXTS = {
-    "two tokens": Text("film noir", ["film", "noir"]),
     "markup of rich": Text("[/] [red]x[/red]", [*"[/]", "[", "red", "]", "x", "[", "/", "red", "]"]),
     "an emoji's name": Text(":smile:", [":", "smile", ":"]),
     "mathtext": Text(r"$$ $_$ ${$ $\frac$ $5$", [*"$$$_$${$$\\", "frac", *"$$5$"]),
     "markup of the web": Text("</script> a_b &amp;", ["<", "/", "script", ">", "a_b", "&", "amp", ";"]),
-    "special tokens": Text("the [PAD] <unk> [UNK]", ["the", *"[", "PAD", "]", "<", "unk", ">", "[", "UNK", "]"]),
     "control characters": Text(
         "\x1b[31m \x07 \x7f \x96",
         ["\x1b", "[", "31m", "\x07", "\x7f", "\x96"],
@@ -43,8 +41,6 @@ TEXTS = {
         ["a", r"\u200b", "b", r"\ufeff", "c", r"\xad"],
     ),
     "white space between": Text("a\n\tb\u2028\u3000c\r\n", ["a", "b", "c"]),
-    "line breaks of the web": Text("a<br /><br>b<br/>", ["a", "b"]),
-    "Chinese": Text("猫坐在垫子上", [*"猫坐在垫子上"]),
     "Japanese": Text("ねこがすき", [*"ねこがすき"]),
     "Korean": Text("고양이 는", ["고양이", "는"]),
     "emoji": Text(f"{FAMILY} 👍🏽 🇩🇪", [FAMILY, "👍🏽", "🇩🇪"]),
@@ -54,7 +50,6 @@ TEXTS = {
     "Hebrew": Text("שלום עולם", ["שלום", "עולם"]),
     "no glyphs": Text("नमस्ते \ue000 \U0010ffff", ["नमस्ते", "\ue000", "\U0010ffff"], ["□□□□", "□", "□"], has_boxes=True),
     "a long token": Text("x" * 5000 + " y", ["x" * 5000, "y"], ["x" * 23 + "…", "y"]),
-    "an inner apostrophe": Text("don’t 'quote'", ["don’t", "'", "quote", "'"]),
 }
 CASES = pytest.mark.parametrize("case", TEXTS.values(), ids=TEXTS)
 

@@ -30,6 +30,7 @@ from tests.attacks.endings import RunHere, refused, worked
 from tests.made import page_content
 from tests.pretrained import FAMILIES, NEEDS, WORDS, configuration, saved
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 CAUSAL = "AutoModelForCausalLM"
 TEXT = "the acting saved the film but it was not good"
 

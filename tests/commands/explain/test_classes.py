@@ -18,6 +18,7 @@ from tests.attacks.endings import RunHere, refused, worked
 from tests.models.test_decomposition import LABELS, MASK, MASKED, make_ours, make_theirs, take_apart
 from tests.pretrained import configured
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 TEXT = "the film was not good but the acting saved it"
 
 

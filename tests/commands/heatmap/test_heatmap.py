@@ -30,6 +30,7 @@ from tests.events import data, report, results
 from tests.made import content, known, load_encoder, page_content, table
 from tests.starting import heatmap, render
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 TEXT = "the film was not good"
 
 
