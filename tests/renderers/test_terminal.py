@@ -19,10 +19,8 @@ from tests.made import FILM, HOSTILE, cross_maps, provenance, random_maps, recor
 
 SHOWN: tuple[TableKind, ...] = ("answer", "heads", "heatmap", "top", "full")
 SGR = re.compile(r"\x1b\[[0-9;]*m")
-SCREENS = [
-    Screen(width, *look)
-    for width, look in product((80, 1), [(False, "utf-8"), (False, "ascii"), (True, "utf-8"), (True, "ascii", True)])
-]
+LOOKS = [(False, "utf-8", False), (False, "ascii", False), (True, "utf-8", False), (True, "ascii", True)]
+SCREENS = [Screen(width, *look) for width, look in product((80, 1), LOOKS)]
 
 
 def shown(kind: TableKind, width: int = 80, of: Report | None = None, **screen: object) -> str:

@@ -1,5 +1,6 @@
 """What is hidden, and what share of attention that is, by hand; and what tokens are called."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from attnviz.views.tokens import TokenSelection, label_token, label_tokens, meas
 from tests.made import cross_maps, random_maps, record, sink_maps, tokens
 
 MARKERS = ("[CLS]", "[SEP]")
-BOTH = FigureOptions(hide_special=True, drop_first=True)
+DROPPED, BOTH = FigureOptions(drop_first=True), FigureOptions(hide_special=True, drop_first=True)
+MARKERS_ALONE = record(np.eye(2)[None, None], tokens(*MARKERS, special=MARKERS))
 
 
 def marked(weights: np.ndarray) -> AttentionMaps:
@@ -85,20 +87,12 @@ def test_keys_that_are_all_drawn_hide_nothing() -> None:
 @pytest.mark.parametrize(
     ("maps", "spec", "says"),
     [
-        (random_maps("a"), FigureOptions(drop_first=True), "--drop-first leaves none of 1 token"),
-        (
-            record(np.eye(2)[None, None], tokens("[CLS]", "[SEP]", special=MARKERS)),
-            FigureOptions(hide_special=True),
-            "--hide-special leaves none of 2 tokens",
-        ),
-        (cross_maps(2, 1), FigureOptions(drop_first=True), "--drop-first leaves none of 1 key"),
-        (cross_maps(1, 2), FigureOptions(drop_first=True), "--drop-first leaves none of 1 query"),
-        (random_maps("a", padding=2), FigureOptions(drop_first=True), "--drop-first leaves nothing but padding"),
-        (
-            random_maps("ab"),
-            FigureOptions(drop_first=True, tokens="a"),
-            "--drop-first with --tokens leaves none of 2 tokens",
-        ),
+        (random_maps("a"), DROPPED, "--drop-first leaves none of 1 token"),
+        (MARKERS_ALONE, FigureOptions(hide_special=True), "--hide-special leaves none of 2 tokens"),
+        (cross_maps(2, 1), DROPPED, "--drop-first leaves none of 1 key"),
+        (cross_maps(1, 2), DROPPED, "--drop-first leaves none of 1 query"),
+        (random_maps("a", padding=2), DROPPED, "--drop-first leaves nothing but padding"),
+        (random_maps("ab"), replace(DROPPED, tokens="a"), "--drop-first with --tokens leaves none of 2 tokens"),
     ],
 )
 def test_nothing_would_be_left(maps: AttentionMaps, spec: FigureOptions, says: str) -> None:

@@ -30,9 +30,7 @@ def test_a_page_has_the_glyphs_of_its_texts() -> None:
 
 
 def test_the_glyphs_of_a_text_take_little_room() -> None:
-    text = (ROOT / "docs/zh/student.md").read_text(encoding="utf-8") + (ROOT / "README.zh.md").read_text(
-        encoding="utf-8"
-    )
+    text = "".join((ROOT / name).read_text(encoding="utf-8") for name in ("docs/zh/student.md", "README.zh.md"))
     characters = sorted({each for each in text if "\u4e00" <= each <= "\u9fff"})[:350]
     assert len(characters) == 350
     assert len(write_font_face("".join(characters))) <= 60_000
