@@ -18,7 +18,7 @@ from attnviz.models.attribution.subject import Subject
 from attnviz.models.batches import Ids, pad
 from attnviz.models.classifier import Classifier
 from attnviz.models.predicting import WIDTH, probabilities
-from attnviz.models.without import OutputWeights, Projecting, change_heads
+from attnviz.models.without import OutputWeights, Projecting, change_heads, silence_heads
 
 COPIES = 64  # of a text in one pass
 Answers = Float[np.ndarray, "_ label"]  # of copies, or of heads
@@ -69,14 +69,8 @@ def answer_without_heads(
 
     `projections` are those of the model, one for each layer.
     """
-    for layer, head in heads:
-
-        def silence(states: Tensor, projection: OutputWeights = projections[layer], head: int = head) -> Tensor:
-            changed = states.clone()
-            projection.select(changed, head).zero_()
-            return changed
-
-        with change_heads(projections[layer].module, silence):
+    for pair in heads:
+        with silence_heads(projections, [pair]):
             yield float(subject.values([np.ones(len(subject.ids), dtype=bool)])[0])
 
 

@@ -213,6 +213,20 @@ class Ablatable(Classifies, Protocol):
 
 
 @runtime_checkable
+class Continues(AttentionModel, Protocol):
+    """A decoder, of which it is known how well it foresees each next token, with all of its heads or without some."""
+
+    def losses(self, ids: Sequence[int], heads: Sequence[tuple[int, int]] = ()) -> np.ndarray:
+        """Return [token]: nats that each token but the first costs behind those before it; these heads give zeros.
+
+        `heads` are pairs of a layer, counted from 0, and a head. Raises InvalidModel where heads cannot be left out.
+        """
+
+    def read_ids(self, text: str) -> tuple[int, ...]:
+        """Return the ids of a text as the model reads it. Raises as `encode` does."""
+
+
+@runtime_checkable
 class Generates(AttentionModel, Protocol):
     """A model that goes on with a text. Its maps are of the text and of what it wrote, but for the last token.
 

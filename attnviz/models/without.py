@@ -4,8 +4,8 @@ The weights of the output projection are changed, not the pass, so that every ke
 and the same model. A projection is known by its input: the very numbers that an attention gave. Knows no kind of model.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -83,6 +83,21 @@ def remove_heads(model: Projecting, spec: ModelOptions) -> None:
     with torch.no_grad():
         for layer, head in pairs:
             projections[layer].select(projections[layer].weight, head).zero_()
+
+
+@contextmanager
+def silence_heads(projections: Sequence[OutputWeights], heads: Iterable[tuple[int, int]]) -> Iterator[None]:
+    """Let these heads, pairs of a layer and a head, give zeros at every token until the context is left."""
+    with ExitStack() as stack:
+        for layer, head in heads:
+
+            def silence(states: Tensor, projection: OutputWeights = projections[layer], head: int = head) -> Tensor:
+                changed = states.clone()
+                projection.select(changed, head).zero_()
+                return changed
+
+            stack.enter_context(change_heads(projections[layer].module, silence))
+        yield
 
 
 def change_heads(projection: nn.Module, change: Callable[[Tensor], Tensor]) -> RemovableHandle:

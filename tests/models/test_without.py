@@ -223,3 +223,16 @@ def test_the_queries_of_the_text_itself_change_nothing_and_those_of_another_do(c
     _, others = answers_without_heads(classifier, layers(classifier), IDS, OTHER_IDS, ["queries"])
     assert (abs(others["queries"] - whole).max(axis=1) > 1e-6).all()
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in classifier.modules())
+
+
+def test_losses_of_a_decoder_without_heads_are_those_of_one_hooked_by_hand(tmp_path: Path) -> None:
+    model: Any = find_model(ModelOptions(model=str(saved(tmp_path, "llama", auto=CAUSAL)), device="cpu")).answering()
+    model = model.open(())
+    ids, heads = model.read_ids(TEXT), [(0, 1), (1, 0)]
+    modules = {(layer, head): PROJECTED["llama"](model.loaded.headed, layer) for layer, head in heads}
+    batch = torch.tensor([ids])
+    with torch.inference_mode(), hooked(modules, dict.fromkeys(heads, 0.0)):
+        logits = model.loaded.headed(batch).logits[0, :-1]
+    by_hand = -logits.log_softmax(-1).gather(1, batch[0, 1:, None])[:, 0]
+    assert model.losses(ids, heads) == pytest.approx(by_hand.numpy(), abs=1e-5)
+    assert model.losses(ids) != pytest.approx(by_hand.numpy(), abs=1e-5)  # and all is as it was before

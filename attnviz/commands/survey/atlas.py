@@ -128,6 +128,10 @@ def _list_facts(survey: Survey) -> Mapping[Head, list[tuple[str, str]]]:
             tested = f", p {write_p_value(row['p_value'])} (Holm)" if row["p_value"] is not None else ""
             said = f"{write_cost(row)} of the right answer{tested}"
             found[row["layer"], row["head"]].append((COST.format(kind), said))
+    for cost in (survey.facts or ModelFacts()).costs:
+        if cost.kind and len(cost.heads) == 1:
+            said = f"{cost.on_repeats:+.3f} nats per token on repeats, {cost.on_texts:+.3f} on texts"
+            found[cost.heads[0]].append((f"lost without it ({cost.kind})", said))
     for row in filter(is_beyond_chance, survey.tables.differences.rows()):
         measure, p_value = row["measure"].replace("_", " "), f"p {write_p_value(row['p_value'])} (Holm)"
         change = f"{row['change']:+.3g} ± {row['half']:.2g} {measure}, {p_value}"

@@ -3,12 +3,13 @@
 import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, TypeVar
 
 from attnviz.commands.survey.facts import model_facts
 from attnviz.commands.survey.files import Survey
+from attnviz.commands.survey.knockouts import group_heads, measure_costs
 from attnviz.commands.survey.measure import Measured, measure_block
 from attnviz.commands.survey.plan import SurveyPlan
 from attnviz.commands.survey.survey import ModelFacts
@@ -51,6 +52,8 @@ class SurveyRun:
             yield from self._measure(executor, n_tasks)
         finally:
             self._save()
+        if self.plan.knocks_out and self.facts is not None and not self.facts.costs:
+            yield from self._knock_out(executor, self.facts)
         if not self.survey.blocks:  # of more parts than there are blocks: a part without texts is one, too
             self.survey = self.survey.add([], None)
         return self.survey
@@ -80,6 +83,16 @@ class SurveyRun:
                 wait_briefly(executor, {facts})
                 yield self._progress(ONCE)
             self.facts = get_result(facts)
+
+    def _knock_out(self, executor: Executor, facts: ModelFacts) -> Generator[Progress]:
+        """Leave out the heads that the whole survey names, and write what that costs."""
+        plan, kinds = self.plan, group_heads(self.survey.tables.names)
+        opening = plan.reference.answering(), ()
+        task = executor.submit(call_with_model, opening, measure_costs, plan.info, plan.few, kinds)
+        while not task.done():
+            wait_briefly(executor, {task})
+            yield self._progress("without the heads that have a name")
+        self.survey = self.survey.add([], replace(facts, costs=get_result(task)))
 
     def _save(self) -> None:
         if self.measured or self.facts != self.survey.facts:

@@ -36,6 +36,9 @@ def check_info(info: SurveyInfo, facts: ModelFacts | None) -> None:
     known = set(facts.chance or facts.plain) == set(facts.plain) and {*facts.plain, *facts.shuffled} <= names
     if any(measure.level != "head" for measure in patterns) or not known or facts.probe_chance.keys() - facts.probes:
         raise ValueError("its facts are of other patterns")
+    costed = {head for cost in facts.costs for head in cost.heads}
+    if not costed <= {*info.heads} or any(not cost.heads for cost in facts.costs):
+        raise ValueError("its costs are of other heads")
     if any(len(of_heads) != len(info.heads) for found in by_head for of_heads in found.values()):
         raise ValueError("its facts are of other heads")
 

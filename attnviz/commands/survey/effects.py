@@ -5,8 +5,9 @@ from math import nan
 from typing import Any
 
 from attnviz.commands.survey.files import Survey
-from attnviz.commands.survey.survey import ABLATION, N_SAMPLED
-from attnviz.commands.survey.tables import ALPHA
+from attnviz.commands.survey.knockouts import find_chance, matters
+from attnviz.commands.survey.survey import ABLATION, N_SAMPLED, ModelFacts
+from attnviz.commands.survey.tables import ALPHA, ON_REPEATS
 from attnviz.display import format_count
 from attnviz.measures.class_differences import MAX_CLASSES
 from attnviz.report import Cell, Chart, Charts, Column, Note, Row, Table
@@ -106,6 +107,30 @@ def show_ablations(survey: Survey) -> Iterator[Table | Note]:
         drawn = "" if n == n_sampled else ", drawn at random by a hash of each text"
         yield Note(f"mean: what a head gives on average over the tokens of {n_sampled:,} texts{drawn}.", is_detail=True)
     yield _sum_up([(kind, row) for kind, costs in found.items() for row in costs if row["p_value"] is not None])
+
+
+def show_knockouts(survey: Survey) -> Iterator[Table | Note]:
+    """Yield what a decoder loses without all heads of each kind, and without each: both beside heads at random."""
+    costs = (survey.facts or ModelFacts()).costs
+    columns = tuple(map(Column, (*("kind", "heads", "repeats", "chance", "texts", "chance of texts", "matters"),)))
+    together, alone = list[Row](), list[Row]()
+    for cost in costs:
+        chance = find_chance(costs, len(cost.heads))
+        numbers = cost.on_repeats, chance[0], cost.on_texts, chance[1]
+        said = "yes" if matters(cost, chance, cost.kind.endswith(ON_REPEATS)) else "no"
+        written = (f"{number:+.3f}" for number in numbers)
+        heads = f"{len(cost.heads)}" if len(cost.heads) > 1 else "{}.{}".format(*cost.heads[0])
+        if cost.kind:
+            (together if len(cost.heads) > 1 else alone).append((cost.kind, heads, *written, said))
+    yield Table("kinds-out", "Nats per token lost without all heads of a kind", "facts", columns, tuple(together))
+    yield Table("heads-out", "Nats per token lost without one head", "facts", columns, tuple(alone), is_detail=True)
+    if costs:
+        n_alone = sum(row[-1] == "yes" for row in alone)
+        yield Note(
+            f"A kind matters where it costs more than as many heads at random, and only where it was found: on random "
+            f"tokens that come twice, or on texts. Of {format_count(len(alone), 'heads')} alone, {n_alone} "
+            f"{'does' if n_alone == 1 else 'do'}."
+        )
 
 
 def _sum_up(tested: Sequence[tuple[str, Mapping[str, Any]]]) -> Note:

@@ -90,12 +90,18 @@ def _shares(model: AttentionModel, texts: Iterable[str], names: Sequence[str]) -
 
 def _probes(model: AttentionModel, n_draws: int) -> dict[str, tuple[float, ...]]:
     """The scores of `score_repeats`, a mean over several draws of tokens, each as likely as any other."""
-    draws = random.Random(0)  # noqa: S311 - no secret
-    drawn = [draws.choices(model.list_ids(), k=_n_repeated(model)) for _ in range(n_draws)]
-    found = [score_repeats(model.attention_of_ids([*ids, *ids], "repeated tokens")) for ids in drawn]
+    drawn = draw_repeats(model, n_draws)
+    found = [score_repeats(model.attention_of_ids(ids, "repeated tokens")) for ids in drawn]
     return {
         name: tuple(np.mean([scores[name] for scores in found], axis=0).ravel().tolist()) for name in sorted(SCORES)
     }
+
+
+def draw_repeats(model: AttentionModel, n_draws: int) -> list[list[int]]:
+    """Draw tokens, each as likely as any other, and say them twice."""
+    draws = random.Random(0)  # noqa: S311 - no secret
+    drawn = [draws.choices(model.list_ids(), k=_n_repeated(model)) for _ in range(n_draws)]
+    return [[*ids, *ids] for ids in drawn]
 
 
 def _n_repeated(model: AttentionModel) -> int:

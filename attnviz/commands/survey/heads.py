@@ -1,13 +1,14 @@
 """What is read out of the tables of a survey head by head: names, words, and all of it for machines."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
 
 from attnviz.commands.survey.files import Survey
-from attnviz.commands.survey.survey import WORD
+from attnviz.commands.survey.survey import WORD, ModelFacts
 from attnviz.commands.survey.tables import ALPHA, KEYS, SPREAD, TEXTS, list_curves
 from attnviz.records.head_names import write_share
 from attnviz.report import Cell
@@ -71,6 +72,26 @@ def survey_rows(survey: Survey) -> Iterator[tuple[Cell | None, ...]]:
         yield (*(row[name] for name in columns), labels.get((row["layer"], row["head"])))
 
 
+def list_heads(survey: Survey) -> Iterator[dict[str, Any]]:
+    """Yield of each head its label over the texts, its kind, its share and the null, and nats lost without it."""
+    facts, names = survey.facts or ModelFacts(), survey.tables.names.rows()
+    kinds = {(row["layer"], row["head"]): row for row in names}  # of two names the one on repeats, which is the last
+    chances = {row["pattern"]: row["chance"] for row in survey.tables.numbers.having("pattern").rows()}
+    lost = {cost.heads[0]: cost for cost in facts.costs if len(cost.heads) == 1}
+    for head, label in label_heads(survey).items():
+        kind, cost = kinds.get(head), lost.get(head)
+        yield {
+            "layer": head[0],
+            "head": head[1],
+            "label": label or None,
+            "kind": kind and kind["pattern"],
+            "share": kind and kind["share"],
+            "null": kind and chances.get(kind["pattern"]),
+            "lost_on_repeats": cost and cost.on_repeats,
+            "lost_on_texts": cost and cost.on_texts,
+        }
+
+
 def survey_data(survey: Survey) -> Mapping[str, object]:
     """Everything that is known of each head."""
     info, (numbers, _, extremes, differences, classes) = survey.info, survey.tables
@@ -88,13 +109,10 @@ def survey_data(survey: Survey) -> Mapping[str, object]:
         "revision": info.revision,
         "status": info.status,
         "texts": {"name": info.corpus, "number": len(survey.texts), "tokens": survey.n_queries},
-        "heads": [
-            {"layer": layer, "head": head, "label": label or None}
-            for (layer, head), label in label_heads(survey).items()
-        ],
+        "heads": [*list_heads(survey)],
         "measures": measures,
         "by_distance": list_curves(numbers)[0].tolist(),
-        "facts": None if survey.facts is None else vars(survey.facts),
+        "facts": None if survey.facts is None else asdict(survey.facts),
         "skipped": survey.skipped,
         "classes": {
             "labels": {str(label): size for label, size in classes.sizes.items()},

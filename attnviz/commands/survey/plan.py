@@ -12,6 +12,7 @@ from operator import itemgetter
 import numpy as np
 
 from attnviz.commands.survey.facts import N_TEXTS, check_facts
+from attnviz.commands.survey.knockouts import check_knockouts
 from attnviz.commands.survey.measure import BLOCK, text_hash
 from attnviz.commands.survey.spec import SurveySpec, parse_shard
 from attnviz.commands.survey.survey import ABLATION, N_SAMPLED, TOKENS, SurveyInfo, SurveyMeasure
@@ -20,7 +21,6 @@ from attnviz.inputs import Inputs
 from attnviz.measures import choose_measures
 from attnviz.measures.patterns import has_own_bracket
 from attnviz.measures.rows import MAX_OFFSET
-from attnviz.models.built_in import TRAINED
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import Ablatable
@@ -46,6 +46,7 @@ class SurveyPlan:
     shard: tuple[int, int]  # which of how many, from 0
     on_few_texts: tuple[str, ...]  # see `SurveySpec`
     few: tuple[Document, ...]  # on which that is
+    knocks_out: bool = False  # whether named heads of a decoder are to be left out
     means: np.ndarray | None = None  # what heads give on average, where they are to be replaced by that
 
     def blocks(self) -> Iterator[tuple[int, tuple[Document, ...]]]:
@@ -75,8 +76,8 @@ def plan_survey(spec: SurveySpec, inputs: Inputs) -> SurveyPlan:
     texts = islice(stream.documents(), N_VOCABULARY if learns else 1)
     vocabulary = tuple(document.text for document in texts)
     model = open_model(reference, vocabulary)
-    if spec.ablations and not isinstance(model, Ablatable):
-        raise InvalidModel(f"the heads of {reference} cannot be put out of action", hint=f"--ablate: {TRAINED}")
+    if knocks_out := bool(spec.ablations) and not isinstance(model, Ablatable):
+        check_knockouts(spec, open_model(reference.answering()))
     for document in islice(stream.documents(), BLOCK):
         with suppress(InvalidText):
             maps = model.attention(document.text, document.name)
@@ -91,11 +92,10 @@ def plan_survey(spec: SurveySpec, inputs: Inputs) -> SurveyPlan:
         reference.answering(Decomposable).check(Decomposable)
         abilities.append("explain")
     info, means = replace(_info(spec, stream, of_texts, maps, tuple(abilities)), n_texts=n_texts), None
-    if "mean" in spec.ablations:
-        assert isinstance(model, Ablatable)
+    if "mean" in spec.ablations and isinstance(model, Ablatable):
         means = model.mean_outputs([document.text for document in sample[:N_SAMPLED]])
     shard, few = parse_shard(spec.shard), _choose_few(sample)
-    return SurveyPlan(reference, stream, vocabulary, info, shard, spec.on_few_texts, few, means)
+    return SurveyPlan(reference, stream, vocabulary, info, shard, spec.on_few_texts, few, knocks_out, means)
 
 
 def _read_texts(stream: TextStream) -> tuple[int, dict[str, Setting], list[Document]]:
@@ -147,7 +147,8 @@ def _info(
     has_sink = maps.sink is not None or "to_sink" in spec.measure
     asked = (measure for measure in choose_measures(spec.measure) if measure.name != "to_sink" or has_sink)
     measures = [SurveyMeasure(measure.name, measure.unit, measure.level) for measure in asked]
-    measures += (SurveyMeasure(f"{ABLATION}{kind}", "probability lost", "head") for kind in spec.ablations)
+    if "ablate" in abilities:  # of a decoder that is no measure of each text: see `measure_costs`
+        measures += (SurveyMeasure(f"{ABLATION}{kind}", "probability lost", "head") for kind in spec.ablations)
     return SurveyInfo(
         model=provenance.model,
         option=spec.model.model,

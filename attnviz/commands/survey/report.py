@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from attnviz.commands.survey.atlas import draw_heads, survey_atlas
-from attnviz.commands.survey.effects import draw_ablations, show_ablations, show_classes
+from attnviz.commands.survey.effects import draw_ablations, show_ablations, show_classes, show_knockouts
 from attnviz.commands.survey.files import Survey
 from attnviz.commands.survey.heads import (
     MIN_SUPPORT,
@@ -75,6 +75,7 @@ def survey_report(survey: Survey, top: int, title: str | None = None) -> Report:
         *_extremes(survey, top, telling[:N_EXTREME]),
         *show_classes(survey),
         *show_ablations(survey),
+        *show_knockouts(survey),
         _means_table(survey, "layer"),
         _probes_table(survey),
         *map(Note, _write_notes(survey)),

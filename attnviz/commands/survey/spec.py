@@ -54,8 +54,8 @@ class SurveySpec:
     )
     ablate: tuple[str, ...] = option(
         (),
-        "What a classifier loses when each head is replaced, with commas, by zero, mean, uniform (attention) or "
-        "queries (of another text).",
+        "What is lost when heads are replaced, with commas, by zero, mean, uniform (attention) or "
+        "queries (of another text); of a decoder its named heads, by zero.",
         OUTPUT,
         "KIND",
         is_common=True,

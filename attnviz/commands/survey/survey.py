@@ -78,6 +78,16 @@ class SurveyInfo:
 
 
 @dataclass(frozen=True)
+class HeadCost:
+    """What a decoder loses where some heads give zeros: nats per token more than with all, on repeats and on texts."""
+
+    kind: str  # what the heads are named; "" of heads at random, to which no pattern gave a name
+    heads: tuple[tuple[int, int], ...]  # a layer's own number and a head
+    on_repeats: float  # of the second time that random tokens come
+    on_texts: float
+
+
+@dataclass(frozen=True)
 class ModelFacts:
     """What was measured of the model on a few of the texts: what chance gives, and what word order does."""
 
@@ -88,6 +98,7 @@ class ModelFacts:
     shuffled: dict[str, tuple[float, ...]] = field(default_factory=dict)  # as `plain`, words in random order
     probes: dict[str, tuple[float, ...]] = field(default_factory=dict)  # by score: each head's, on repeated tokens
     probe_chance: dict[str, float] = field(default_factory=dict)  # as `chance`, of one draw of tokens
+    costs: tuple[HeadCost, ...] = field(default_factory=tuple)  # of a decoder: see `measure_costs`
     named: tuple[str, ...] = ()  # what each head looks at, by the model's card if it has one
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from inspect import signature
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from attnviz.bounded import check_room
 from attnviz.chats import Chat
@@ -26,6 +27,7 @@ from attnviz.models.predicting import BATCH, BATCH_TOKENS, check_finite, read_lo
 from attnviz.models.protocols import EVERY, WINDOW, LabelledText
 from attnviz.models.sizes import FLOAT32
 from attnviz.models.tokenizer import Encoding
+from attnviz.models.without import OutputWeights, silence_heads
 from attnviz.records import Facts, Provenance, Tokens
 from attnviz.records.answers import AnswerInfo, AnswerKind
 from attnviz.records.attribution import Question, Target
@@ -125,6 +127,27 @@ class NextTokenModel(HeadedModel):
     def name_answer(self, ids: Sequence[int], answer: Sequence[int]) -> Tokens:
         """Return what each token of an answer adds behind other tokens."""
         return self.loaded.tokenizer.decode_written(ids, answer, 0)
+
+    def read_ids(self, text: str) -> tuple[int, ...]:
+        """Return the ids of a text as it is read. Raises as `encode` does."""
+        return tuple(self.encode(text).source.ids)
+
+    def losses(self, ids: Sequence[int], heads: Sequence[tuple[int, int]] = ()) -> np.ndarray:
+        """Return [token]: nats that each token but the first costs behind those before it; these heads give zeros.
+
+        Raises InvalidModel where not every layer projects what its heads give by weights of its own.
+        """
+        projections = self._projections if heads else []
+        if heads and len(projections) != self.n_layers:
+            raise InvalidModel(f"the heads of {self.name} cannot be left out one by one", hint="Leave out --ablate.")
+        batch = self._tensor(ids)
+        with enough_memory(), torch.inference_mode(), others_failure(self.name), silence_heads(projections, heads):
+            logits = self.loaded.headed(input_ids=batch, attention_mask=torch.ones_like(batch), use_cache=False).logits
+        return np.asarray(cross_entropy(logits[0, :-1].float(), batch[0, 1:], reduction="none").cpu().double())
+
+    @cached_property
+    def _projections(self) -> list[OutputWeights]:
+        return self.list_projections()
 
     def _name(self, ids: Sequence[int], answer: int) -> str:
         """Name a token by what it adds behind the text, or where it adds nothing by its number."""

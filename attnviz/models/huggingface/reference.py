@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from attnviz.models.huggingface.weights import HeadKind, LoadedWeights
 
 WRITING = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "ForSeq2SeqLM")  # what such classes end in
+DECODERS = ("ForCausalLM", "LMHeadModel")
 ANSWERS: dict[type[object], tuple[str, str]] = {  # by capability what a model without it lacks, and what to take
     Attributable: (
         "has no answer to explain",
@@ -62,7 +63,7 @@ class HuggingFaceReference(ModelReference):
         if needs is Traceable:
             problem = f"{self} cannot be worked out by hand"
             raise InvalidOption(problem, hint="--by-hand takes a built-in model: --model multi.")
-        if needs is Ablatable:
+        if needs is Ablatable and not any(each.endswith(DECODERS) for each in self.list_classes()):
             raise InvalidModel(f"{self} is not a built-in classifier", hint=TRAINED)
         if self.extras.target_text is not None and self.extras.generate is not None:
             problem = "--generate and --target-text both say what the decoder writes"
@@ -179,7 +180,7 @@ def _choose_head(classes: Sequence[str], needs: type[object]) -> HeadKind:
             return "labels"
         if each.endswith("ForMaskedLM") and needs is Decomposable:
             return "masked"
-        if each.endswith(("ForCausalLM", "LMHeadModel")) and needs in (Attributable, Decomposable):
+        if each.endswith(DECODERS) and needs in (Attributable, Decomposable):
             return "tokens"
     return "none"
 
