@@ -318,9 +318,10 @@ class Graph:
     def rows(self) -> list[list[int]]:
         """The nodes of each level but the words, the highest first, from the left to the right."""
         found: dict[int, list[int]] = {}
-        for place in sorted(range(len(self.nodes)), key=lambda place: self.nodes[place].lane):
-            found.setdefault(self.nodes[place].level, []).append(place)
-        return [found[level] for level in sorted(found, reverse=True)[:-1]]
+        for place, node in sorted(enumerate(self.nodes), key=lambda of: of[1].lane):
+            if node.row or node.token is None:
+                found.setdefault(node.level, []).append(place)
+        return [found[level] for level in sorted(found, reverse=True)]
 
     def find_ports(self, edge: GraphEdge) -> tuple[float, float]:
         """Return where an edge leaves its source and meets its target, 0 to 1 along their sides."""

@@ -3,7 +3,7 @@ twice. Knows records only.
 """
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float64, Int
 
 from attnviz.errors import InvalidOption, NotMeasurable
 from attnviz.measures.patterns import find_own_brackets, is_punctuation, number_words, strip_pieces
@@ -17,6 +17,7 @@ from attnviz.records import AttentionMaps, Measurement
 from attnviz.shapes import PerHead
 
 SCORES = ("induction", "duplicate token", "previous token")
+N_FARTHER = 5  # lags beyond that of a token's first occurrence which scores are held against
 
 
 def to_self(maps: AttentionMaps) -> Measurement:
@@ -155,11 +156,13 @@ def distance(maps: AttentionMaps) -> Measurement:
     return Measurement("distance", "tokens", values, (0.0, float(np.ptp(np.flatnonzero(maps.real_queries)))))
 
 
-def score_repeats(maps: AttentionMaps) -> dict[str, PerHead]:
+def score_repeats(maps: AttentionMaps) -> tuple[dict[str, PerHead], Float64[np.ndarray, "lag layer head"]]:
     """Return mean attention along three diagonals of a text that says the same n tokens twice (Olsson et al. 2022).
 
     Shares, from 0 to 1 (arXiv:2209.11895), as TransformerLens works them out: induction is the key n - 1 before the
     query, behind the token's first occurrence; duplicate that occurrence itself, n before; previous the key before.
+    Then what they are held against: the same along all other diagonals from 2 to n + 5 before the query. No head is
+    known to look there, so what the best of them receives, a kind has to exceed to be more than a place like any other.
     Markers are left out. Raises InvalidOption where the second half does not say what the first does.
     """
     tokens = maps.queries
@@ -170,8 +173,7 @@ def score_repeats(maps: AttentionMaps) -> dict[str, PerHead]:
         problem = "the second half of the tokens does not repeat the first"
         raise InvalidOption(problem, hint="The model's tokenizer cuts the halves differently.")
     weights = maps.weights[:, :, places[0] : places[-1] + 1, places[0] : places[-1] + 1]
-    offsets = dict(zip(SCORES, (1 - n, -n, -1), strict=True))
-    return {
-        name: np.asarray(np.diagonal(weights, offset, axis1=2, axis2=3).mean(axis=-1, dtype=np.float64))
-        for name, offset in offsets.items()
-    }
+    lags = range(min(n + N_FARTHER + 1, 2 * n))
+    means = [np.diagonal(weights, -lag, axis1=2, axis2=3).mean(axis=-1, dtype=np.float64) for lag in lags]
+    of_kinds = dict(zip(SCORES, (n - 1, n, 1), strict=True))
+    return {name: means[lag] for name, lag in of_kinds.items()}, np.delete(means, [0, *of_kinds.values()], axis=0)

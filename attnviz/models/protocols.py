@@ -6,6 +6,7 @@ No caller asks of which kind a model is: `isinstance` says what it can do, and b
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -216,10 +217,13 @@ class Ablatable(Classifies, Protocol):
 class Continues(AttentionModel, Protocol):
     """A decoder, of which it is known how well it foresees each next token, with all of its heads or without some."""
 
-    def losses(self, ids: Sequence[int], heads: Sequence[tuple[int, int]] = ()) -> np.ndarray:
-        """Return [token]: nats that each token but the first costs behind those before it; these heads give zeros.
+    def losses(self, ids: Sequence[int]) -> np.ndarray:
+        """Return [token]: nats that each token but the first costs behind those before it."""
 
-        `heads` are pairs of a layer, counted from 0, and a head. Raises InvalidModel where heads cannot be left out.
+    def without_heads(self, heads: Sequence[tuple[int, int]]) -> AbstractContextManager[None]:
+        """Let heads give zeros meanwhile: pairs of a layer, counted from 0, and a head.
+
+        Raises InvalidModel where heads cannot be left out.
         """
 
     def read_ids(self, text: str) -> tuple[int, ...]:

@@ -230,7 +230,7 @@ def test_the_real_decoder_knows_who_gets_the_drink_and_has_the_heads_that_it_is_
     assert int(probabilities.argmax()) == mary
     assert float(probabilities[mary]) == pytest.approx(0.923, abs=0.002)
     drawn = np.random.default_rng(0).choice(model.list_ids(), 50).tolist()
-    scores = score_repeats(model.attention_of_ids([*drawn, *drawn]))
+    scores, _ = score_repeats(model.attention_of_ids([*drawn, *drawn]))
     assert float(scores["induction"][18, 6]) == pytest.approx(0.88, abs=0.03)  # as `known_heads` has it
     best = {name: divmod(int(np.asarray(values).argmax()), 9) for name, values in scores.items()}
     assert best["induction"] == (18, 6)

@@ -9,8 +9,8 @@ from attnviz.commands.survey.effects import COST, is_beyond_chance, list_costs, 
 from attnviz.commands.survey.files import Survey
 from attnviz.commands.survey.heads import MIN_SUPPORT, Head, find_telling, name_heads, top_words
 from attnviz.commands.survey.moments import KINDS
-from attnviz.commands.survey.survey import ABLATION, ModelFacts
-from attnviz.commands.survey.tables import ON_REPEATS, REPEATS, TEXTS, list_curves
+from attnviz.commands.survey.survey import ABLATION, ON_REPEATS, ModelFacts
+from attnviz.commands.survey.tables import REPEATS, TEXTS, list_curves
 from attnviz.display import escape_for_display
 from attnviz.measures import MEASURES
 from attnviz.report import Atlas, Chart, Charts
@@ -129,7 +129,7 @@ def _list_facts(survey: Survey) -> Mapping[Head, list[tuple[str, str]]]:
             said = f"{write_cost(row)} of the right answer{tested}"
             found[row["layer"], row["head"]].append((COST.format(kind), said))
     for cost in (survey.facts or ModelFacts()).costs:
-        if cost.kind and len(cost.heads) == 1:
+        if len(cost.heads) == 1:
             said = f"{cost.on_repeats:+.3f} nats per token on repeats, {cost.on_texts:+.3f} on texts"
             found[cost.heads[0]].append((f"lost without it ({cost.kind})", said))
     for row in filter(is_beyond_chance, survey.tables.differences.rows()):

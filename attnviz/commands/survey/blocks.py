@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from attnviz.commands.survey.facts import model_facts
 from attnviz.commands.survey.files import Survey
-from attnviz.commands.survey.knockouts import group_heads, measure_costs
+from attnviz.commands.survey.knockouts import group_heads, leave_out_heads
 from attnviz.commands.survey.measure import Measured, measure_block
 from attnviz.commands.survey.plan import SurveyPlan
 from attnviz.commands.survey.survey import ModelFacts
@@ -88,11 +88,12 @@ class SurveyRun:
         """Leave out the heads that the whole survey names, and write what that costs."""
         plan, kinds = self.plan, group_heads(self.survey.tables.names)
         opening = plan.reference.answering(), ()
-        task = executor.submit(call_with_model, opening, measure_costs, plan.info, plan.few, kinds)
+        task = executor.submit(call_with_model, opening, leave_out_heads, plan.info, plan.few, kinds)
         while not task.done():
             wait_briefly(executor, {task})
             yield self._progress("without the heads that have a name")
-        self.survey = self.survey.add([], replace(facts, costs=get_result(task)))
+        costs, feeds = get_result(task)
+        self.survey = self.survey.add([], replace(facts, costs=costs, feeds=feeds))
 
     def _save(self) -> None:
         if self.measured or self.facts != self.survey.facts:

@@ -4,7 +4,7 @@ import shlex
 
 import numpy as np
 
-from attnviz.commands.survey.survey import OFFSET, PATTERN, TOKENS, ModelFacts, SurveyInfo
+from attnviz.commands.survey.survey import OFFSET, ON_REPEATS, PATTERN, TOKENS, ModelFacts, SurveyInfo
 from attnviz.commands.survey.words import COUNTS
 from attnviz.measures import PATTERNS
 from attnviz.records.head_names import name_offset
@@ -34,11 +34,14 @@ def check_info(info: SurveyInfo, facts: ModelFacts | None) -> None:
     by_head = (facts.plain, facts.shuffled, facts.probes, {"named": facts.named} if facts.named else {})
     names = {*PATTERNS} | {name_offset(offset) for offset in range(-info.reach, info.reach + 1)}
     known = set(facts.chance or facts.plain) == set(facts.plain) and {*facts.plain, *facts.shuffled} <= names
-    if any(measure.level != "head" for measure in patterns) or not known or facts.probe_chance.keys() - facts.probes:
+    if any(measure.level != "head" for measure in patterns) or not known:
         raise ValueError("its facts are of other patterns")
     costed = {head for cost in facts.costs for head in cost.heads}
     if not costed <= {*info.heads} or any(not cost.heads for cost in facts.costs):
         raise ValueError("its costs are of other heads")
+    alone = {cost.heads for cost in facts.costs if cost.kind.endswith(ON_REPEATS)}
+    if any((head,) not in alone for feed in facts.feeds for head in (feed.writer, feed.reader)):
+        raise ValueError("its heads that feed others have no name")
     if any(len(of_heads) != len(info.heads) for found in by_head for of_heads in found.values()):
         raise ValueError("its facts are of other heads")
 

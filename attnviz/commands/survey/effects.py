@@ -5,19 +5,20 @@ from math import nan
 from typing import Any
 
 from attnviz.commands.survey.files import Survey
-from attnviz.commands.survey.knockouts import find_chance, matters
-from attnviz.commands.survey.survey import ABLATION, N_SAMPLED, ModelFacts
-from attnviz.commands.survey.tables import ALPHA, ON_REPEATS
+from attnviz.commands.survey.survey import ABLATION, N_SAMPLED, ON_REPEATS, ModelFacts
+from attnviz.commands.survey.tables import ALPHA
 from attnviz.display import format_count
 from attnviz.measures.class_differences import MAX_CLASSES
-from attnviz.report import Cell, Chart, Charts, Column, Note, Row, Table
+from attnviz.report import Cell, Chart, Charts, Column, Graph, GraphEdge, GraphNode, Note, Row, Table
 from attnviz.table.intervals import MIN_TEXTS, write_p_value
 from attnviz.table.numbers import Numbers
 
 N_LISTED = 5  # differences on a screen
+N_FEEDS = 12  # arrows of a small graph: the strongest; the JSON has all
 N_COSTS = 20  # heads that a chart has room for, and a screen
 CERTAIN = 0.995  # from which on a p-value is written as 1
 COST = "what it costs to do without ({})"
+FEEDS = "makes it look there: as thick as the share of its pattern that goes without"
 BEYOND, WITHIN = "beyond chance (Holm)", "not shown to differ from 0"
 Costs = Sequence[Mapping[str, Any]]  # rows of the heads that are replaced in one way
 
@@ -115,13 +116,11 @@ def show_knockouts(survey: Survey) -> Iterator[Table | Note]:
     columns = tuple(map(Column, (*("kind", "heads", "repeats", "chance", "texts", "chance of texts", "matters"),)))
     together, alone = list[Row](), list[Row]()
     for cost in costs:
-        chance = find_chance(costs, len(cost.heads))
-        numbers = cost.on_repeats, chance[0], cost.on_texts, chance[1]
-        said = "yes" if matters(cost, chance, cost.kind.endswith(ON_REPEATS)) else "no"
+        numbers = cost.on_repeats, cost.chance[0], cost.on_texts, cost.chance[1]
         written = (f"{number:+.3f}" for number in numbers)
         heads = f"{len(cost.heads)}" if len(cost.heads) > 1 else "{}.{}".format(*cost.heads[0])
-        if cost.kind:
-            (together if len(cost.heads) > 1 else alone).append((cost.kind, heads, *written, said))
+        row = (cost.kind, heads, *written, "yes" if cost.stands else "no")
+        (together if len(cost.heads) > 1 else alone).append(row)
     yield Table("kinds-out", "Nats per token lost without all heads of a kind", "facts", columns, tuple(together))
     yield Table("heads-out", "Nats per token lost without one head", "facts", columns, tuple(alone), is_detail=True)
     if costs:
@@ -131,6 +130,27 @@ def show_knockouts(survey: Survey) -> Iterator[Table | Note]:
             f"tokens that come twice, or on texts. Of {format_count(len(alone), 'heads')} alone, {n_alone} "
             f"{'does' if n_alone == 1 else 'do'}."
         )
+
+
+def draw_circuit(survey: Survey) -> Iterator[Graph]:
+    """Yield who feeds whom among the heads that repeats name, the strongest of many as arrows."""
+    facts = survey.facts or ModelFacts()
+    alone = {cost.heads: cost for cost in facts.costs if cost.kind.endswith(ON_REPEATS)}
+    feeds = sorted(facts.feeds, key=lambda feed: feed.after / feed.before)[:N_FEEDS]
+    heads = sorted({head for feed in feeds for head in (feed.writer, feed.reader)})
+    nodes = list[GraphNode]()
+    for layer, head in heads:
+        cost = alone[(layer, head),]
+        said = f"{cost.on_repeats:+.2f} nats per token on repeats without it, {cost.on_texts:+.3f} on texts"
+        kind, lane = cost.kind.removesuffix(ON_REPEATS), (head + 0.5) / survey.info.n_heads
+        nodes.append(GraphNode(f"{layer}.{head}", layer, f"layer {layer}", said, note=kind, lane=lane))
+    edges = list[GraphEdge]()
+    for feed in feeds:
+        ends, lost = (heads.index(feed.writer), heads.index(feed.reader)), 1 - feed.after / feed.before
+        said = f"{lost:.0%} of its pattern goes without, {1 - feed.least / feed.before:.0%} without others at random"
+        edges.append(GraphEdge(*ends, "because", min(1.0, lost), said, (feed.before, feed.after)))
+    if edges:
+        yield Graph("circuit", (), (), tuple(nodes), tuple(edges), {"because": FEEDS}, "Who feeds whom")
 
 
 def _sum_up(tested: Sequence[tuple[str, Mapping[str, Any]]]) -> Note:

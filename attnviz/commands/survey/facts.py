@@ -16,6 +16,7 @@ from attnviz.measures.shares import SCORES, score_repeats
 from attnviz.models.protocols import MEASURED, AttentionModel
 from attnviz.records.head_names import name_offset
 from attnviz.running.metrics import find_known_heads
+from attnviz.shapes import PerHead
 from attnviz.text import Document
 
 N_TEXTS = 8  # of a random sample, that the model and random models read alike
@@ -44,25 +45,19 @@ def model_facts(
     named = tuple(known[layer * info.n_heads + head] for layer, head in info.heads) if known else ()
     facts = ModelFacts(len(texts[:N_TEXTS]), plain=_shares(model, texts, names), named=named)
     if "random" in asked:
-        found, probed = [], list[dict[str, tuple[float, ...]]]()
-        for seed in range(N_RANDOM):
-            random_model = model.with_first_weights(seed)
-            found.append(_shares(random_model, texts, names))
-            if "repeat" in asked:
-                probed.append(_probes(random_model, 1))
+        found = [_shares(model.with_first_weights(seed), texts, names) for seed in range(N_RANDOM)]
         # of each name the largest share of any head of any model
-        chance, by_probe = (
-            {name: max(max(shares[name]) for shares in of_models) for name in (of_models[0] if of_models else ())}
-            for of_models in (found, probed)
-        )
-        facts = replace(facts, n_random=N_RANDOM, chance=chance, probe_chance=by_probe)
+        chance = {name: max(max(shares[name]) for shares in found) for name in found[0]}
+        facts = replace(facts, n_random=N_RANDOM, chance=chance)
     if "shuffled" in asked:
         words = [text.split() for text in texts]
         for text, of_text in zip(texts, words, strict=True):
             random.Random(text).shuffle(of_text)  # noqa: S311 - no secret; the same order each time
         facts = replace(facts, shuffled=_shares(model, map(" ".join, words), names))
     if "repeat" in asked:
-        facts = replace(facts, probes=_probes(model, N_DRAWS))
+        scores, wrong = score_draws(model, draw_repeats(model, N_DRAWS))
+        probes = {name: tuple(of_heads.ravel().tolist()) for name, of_heads in sorted(scores.items())}
+        facts = replace(facts, probes=probes, probe_chance=float(wrong.max(initial=0.0)))
     return facts
 
 
@@ -88,13 +83,10 @@ def _shares(model: AttentionModel, texts: Iterable[str], names: Sequence[str]) -
     return {name: tuple(np.mean(found[name], axis=0).tolist()) for name in sorted(found)}
 
 
-def _probes(model: AttentionModel, n_draws: int) -> dict[str, tuple[float, ...]]:
-    """The scores of `score_repeats`, a mean over several draws of tokens, each as likely as any other."""
-    drawn = draw_repeats(model, n_draws)
-    found = [score_repeats(model.attention_of_ids(ids, "repeated tokens")) for ids in drawn]
-    return {
-        name: tuple(np.mean([scores[name] for scores in found], axis=0).ravel().tolist()) for name in sorted(SCORES)
-    }
+def score_draws(model: AttentionModel, drawn: Sequence[Sequence[int]]) -> tuple[dict[str, PerHead], np.ndarray]:
+    """Return what `score_repeats` does, as means over several draws of tokens."""
+    scores, wrong = zip(*(score_repeats(model.attention_of_ids(ids, "repeated tokens")) for ids in drawn), strict=True)
+    return {name: np.mean([each[name] for each in scores], axis=0) for name in SCORES}, np.mean(wrong, axis=0)
 
 
 def draw_repeats(model: AttentionModel, n_draws: int) -> list[list[int]]:

@@ -2,18 +2,20 @@
 
 A label says what a head looks at. Whether it matters only leaving it out says: a kind that was found on tokens that
 come twice should cost there and not on texts, one that was found on texts should cost there and not on such tokens.
-Costs are held against those of as many heads at random that have no name but that of a sink.
+Costs are held against those of as many heads at random that have no name but that of a sink, of the layers from the
+first to the last that the kind is in: whatever goes out in the first layers costs more, as all others read it.
 """
 
 import random
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 
 import numpy as np
 
-from attnviz.commands.survey.facts import draw_repeats
+from attnviz.commands.survey.facts import draw_repeats, score_draws
 from attnviz.commands.survey.spec import SurveySpec
-from attnviz.commands.survey.survey import HeadCost, SurveyInfo
+from attnviz.commands.survey.survey import ON_REPEATS, HeadCost, HeadFeed, SurveyInfo
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.built_in import TRAINED
 from attnviz.models.protocols import AttentionModel, Continues
@@ -21,12 +23,8 @@ from attnviz.records.head_names import SINKS
 from attnviz.table.numbers import Numbers
 from attnviz.text import Document
 
-N_DRAWS, N_TEXTS, N_TOKENS = (
-    2,
-    4,
-    64,
-)  # of repeats, of texts, of each text at most: heads are many
-N_RANDOM = 8  # heads without a name that are left out one by one
+N_DRAWS, N_TEXTS, N_TOKENS = 2, 4, 64  # of repeats, of texts, of each text at most: heads are many
+N_RANDOM, N_GROUPS = 6, 2  # heads without a name that are left out one by one, and draws of as many as are of a kind
 LEAST = 0.01  # nats per token, below which nothing is said to cost
 Heads = tuple[tuple[int, int], ...]
 
@@ -61,41 +59,68 @@ def measure_costs(
             texts.append(model.read_ids(document.text)[:N_TOKENS])
     texts = [ids for ids in texts if len(ids) > 1]
 
-    def lose(heads: Heads) -> tuple[float, float]:
-        places = [(info.layer_numbers.index(layer), head) for layer, head in heads]
-        twice = np.concatenate([model.losses(ids, places)[len(ids) // 2 :] for ids in repeats])
-        on_texts = np.concatenate([model.losses(ids, places) for ids in texts]) if texts else np.zeros(1)
-        return float(twice.mean()), float(on_texts.mean())
+    @cache  # one head may have two names
+    def lose(heads: Heads) -> np.ndarray:
+        with model.without_heads(info.place(heads)):
+            twice = np.concatenate([model.losses(ids)[len(ids) // 2 :] for ids in repeats])
+            on_texts = np.concatenate([model.losses(ids) for ids in texts]) if texts else np.zeros(1)
+        return np.array([twice.mean(), on_texts.mean()])
 
     telling = {kind: heads for kind, heads in kinds.items() if kind not in SINKS}
     named = {head for heads in telling.values() for head in heads}
-    others = [head for head in info.heads if head not in named]
-    draws = random.Random(0)  # noqa: S311 - no secret
-    sizes = {len(heads) for heads in telling.values()} - {1}
-    asked = [(kind, heads) for kind, heads in kinds.items() if len(heads) > 1]
-    asked += [(kind, (head,)) for kind, heads in telling.items() for head in heads]
-    if named:
-        asked += [("", (head,)) for head in draws.sample(others, min(N_RANDOM, len(others)))]
-        asked += [("", tuple(sorted(draws.sample(others, size)))) for size in sorted(sizes) if size <= len(others)]
-    whole, known, found = lose(()), dict[Heads, tuple[float, float]](), list[HeadCost]()
-    for kind, heads in asked:
-        if heads not in known:  # one head may have two names
-            known[heads] = lose(heads)
-        on_repeats, on_texts = (lost - before for lost, before in zip(known[heads], whole, strict=True))
-        found.append(HeadCost(kind, heads, on_repeats, on_texts))
+    draws, found = random.Random(0), list[HeadCost]()  # noqa: S311 - no secret
+
+    def find_chance(near: Sequence[tuple[int, int]], size: int) -> tuple[float, float]:
+        pool = [head for head in near if head not in named]
+        pool = pool if size <= len(pool) else [*near]
+        drawn = [tuple(draws.sample(pool, size)) for _ in range(N_GROUPS)]
+        if size == 1:
+            drawn = [(head,) for head in draws.sample(pool, min(N_RANDOM, len(pool)))]
+        on_repeats, on_texts = np.max([np.abs(lose(heads) - lose(())) for heads in drawn], axis=0).tolist()
+        return max(LEAST, on_repeats), max(LEAST, on_texts)
+
+    for kind, heads in kinds.items():
+        asked = [heads] if len(heads) > 1 else []
+        asked += [(head,) for head in heads if kind in telling]
+        layers = [layer for layer, _ in heads]
+        near = [head for head in info.heads if min(layers) <= head[0] <= max(layers)]
+        chances = {size: find_chance(near, size) for size in sorted({len(each) for each in asked})}
+        for each in asked:
+            on_repeats, on_texts = (lose(each) - lose(())).tolist()
+            found.append(HeadCost(kind, each, on_repeats, on_texts, chances[len(each)]))
     return tuple(found)
 
 
-def find_chance(costs: Sequence[HeadCost], n_heads: int) -> tuple[float, float]:
-    """Return what as many heads at random cost at most, on repeats and on texts; never below what counts as a cost."""
-    alike = [cost for cost in costs if not cost.kind and len(cost.heads) == n_heads]
-    return (
-        max([LEAST, *(abs(cost.on_repeats) for cost in alike)]),
-        max([LEAST, *(abs(cost.on_texts) for cost in alike)]),
-    )
+def measure_feeds(model: Continues, info: SurveyInfo, kinds: Mapping[str, Heads]) -> tuple[HeadFeed, ...]:
+    """Return how much of the pattern of each head that goes by what tokens are is left without each other such head.
+
+    Those that look at the token before are asked what goes without them and not what they take: they go by places.
+    What is left of a pattern has to be less than without any of some heads at random from layers below all of these.
+    """
+    named = {head: kind for kind, heads in kinds.items() if kind.endswith(ON_REPEATS) for head in heads}
+    readers = [head for head, kind in named.items() if not kind.startswith("previous")]
+    if not readers:
+        return ()
+    below = [head for head in info.heads if head not in named and head[0] < min(readers)[0]]
+    at_random = random.Random(0).sample(below, min(N_RANDOM, len(below)))  # noqa: S311 - no secret
+    repeats, found = draw_repeats(model, N_DRAWS), list[HeadFeed]()
+
+    def look(*heads: tuple[int, int]) -> dict[str, np.ndarray]:
+        with model.without_heads(info.place(heads)):
+            return score_draws(model, repeats)[0]
+
+    whole, without = look(), {head: look(head) for head in (*named, *at_random)}
+    for reader in readers:
+        score, (place,) = named[reader].removesuffix(ON_REPEATS), info.place([reader])
+        before, left = float(whole[score][place]), {head: float(of[score][place]) for head, of in without.items()}
+        least = min([before, *(left[head] for head in at_random)])
+        writers = (head for head in named if head[0] < reader[0] and left[head] < least)
+        found += (HeadFeed(writer, reader, before, left[writer], least) for writer in writers)
+    return tuple(found)
 
 
-def matters(cost: HeadCost, chance: tuple[float, float], of_repeats: bool) -> bool:
-    """Return whether heads cost more than chance where their kind was found, and nothing elsewhere."""
-    beyond = cost.on_repeats > chance[0], cost.on_texts > chance[1]
-    return beyond == ((True, False) if of_repeats else (False, True))
+def leave_out_heads(
+    model: Continues, info: SurveyInfo, documents: Sequence[Document], kinds: Mapping[str, Heads]
+) -> tuple[tuple[HeadCost, ...], tuple[HeadFeed, ...]]:
+    """Return what `measure_costs` and `measure_feeds` do."""
+    return measure_costs(model, info, documents, kinds), measure_feeds(model, info, kinds)

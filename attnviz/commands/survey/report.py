@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from attnviz.commands.survey.atlas import draw_heads, survey_atlas
-from attnviz.commands.survey.effects import draw_ablations, show_ablations, show_classes, show_knockouts
+from attnviz.commands.survey.effects import draw_ablations, draw_circuit, show_ablations, show_classes, show_knockouts
 from attnviz.commands.survey.files import Survey
 from attnviz.commands.survey.heads import (
     MIN_SUPPORT,
@@ -19,8 +19,8 @@ from attnviz.commands.survey.heads import (
     top_words,
 )
 from attnviz.commands.survey.spec import MergeSpec, SurveySpec
-from attnviz.commands.survey.survey import ABLATION, TOKENS, WORD, ModelFacts, SurveyMeasure
-from attnviz.commands.survey.tables import FOR_LABELS, ON_REPEATS, QUERIES, REPEATS, list_curves
+from attnviz.commands.survey.survey import ABLATION, ON_REPEATS, TOKENS, WORD, ModelFacts, SurveyMeasure
+from attnviz.commands.survey.tables import FOR_LABELS, QUERIES, REPEATS, list_curves
 from attnviz.commands.survey.words import UNKNOWN
 from attnviz.display import escape_for_display, format_count, list_first
 from attnviz.errors import InvalidOption
@@ -34,7 +34,7 @@ from attnviz.table.intervals import MIN_TEXTS
 from attnviz.views import captions
 from attnviz.views.captions import MAX_TITLE_LENGTH
 
-PICTURES = ("distance", "atlas", "ablations")  # what those of a survey are called
+PICTURES = ("distance", "atlas", "ablations", "circuit")  # what those of a survey are called
 MAX_LINES, N_COLUMNS = 12, 4  # of one chart, and charts in a row
 MAX_LISTED = 32  # heads of which extreme texts are listed one by one in a report
 N_TELLING, N_EXTREME = 5, 2  # heads that are drawn, and with texts where there are many
@@ -69,6 +69,7 @@ def survey_report(survey: Survey, top: int, title: str | None = None) -> Report:
         _distance(survey),
         draw_heads(atlas, telling),
         *draw_ablations(survey),
+        *draw_circuit(survey),
         _patterns_table(survey),
         _means_table(survey, "head"),
         _words_table(survey),
@@ -136,7 +137,8 @@ def _means_table(survey: Survey, level: str) -> Table:
 def _patterns_table(survey: Survey) -> Table:
     """List of each pattern the heads that it names, the one with the largest share, and what that is held against."""
     facts, rows = survey.facts or ModelFacts(), list[Row]()
-    compared = [*(["plain"] if facts.chance or facts.shuffled else []), *(["chance"] if facts.chance else [])]
+    compared = ["plain"] if facts.chance or facts.shuffled else []
+    compared += ["chance"] if facts.chance or facts.probes else []
     compared += ["shuffled"] if facts.shuffled else []
     numbers, names = survey.tables.numbers, survey.tables.names
     for (pattern,), of in numbers.having("pattern").group("pattern"):
@@ -242,7 +244,7 @@ def _write_notes(survey: Survey) -> Iterator[str]:
 
 def _describe_labels(facts: ModelFacts) -> Iterator[str]:
     if not facts.chance:
-        yield "Heads are not labelled: that takes --null random, which says what chance gives."
+        yield "Over the texts heads are not labelled: that takes --null random, which says what chance gives."
     else:
         texts = format_count(facts.n_texts, "texts")
         yield (
@@ -256,6 +258,10 @@ def _describe_labels(facts: ModelFacts) -> Iterator[str]:
                 "A share that stays where words are shuffled is one of places, not of language: that was measured on "
                 f"the same {texts}."
             )
+    if facts.probes:
+        best = f"{facts.probe_chance:.0%}, the most that any head gives to any other place before it"
+        tested = "; without the head it costs more than chance there, and nothing on texts" if facts.costs else ""
+        yield f"A label on repeats is a share from {MIN_SHARE:.0%} on and beyond {best}{tested}."
 
 
 def _list_facts(survey: Survey) -> Iterator[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """What a survey was asked of which model and texts, and what it measures once of the model."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -11,6 +12,7 @@ ABLATION = "without_head_"
 QUERIES = f"{ABLATION}queries"  # a number that a text without another beside it does not have
 N_SAMPLED = 256  # texts over which a head's output is a mean, where that takes its place
 WORD, PATTERN, OFFSET = "word", "pattern", "offset"  # what heads attend to
+ON_REPEATS = " on repeats"  # behind the name of what a head does with random tokens that come twice
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,10 @@ class SurveyInfo:
         """Of each place the layer's own number and the head's."""
         return list(product(self.layer_numbers, range(self.n_heads)))
 
+    def place(self, heads: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return of heads, with their layers' own numbers, the places: layers are counted from 0."""
+        return [(self.layer_numbers.index(layer), head) for layer, head in heads]
+
     @property
     def has_costs(self) -> bool:
         """Whether it is measured what answers lose without heads."""
@@ -81,10 +87,28 @@ class SurveyInfo:
 class HeadCost:
     """What a decoder loses where some heads give zeros: nats per token more than with all, on repeats and on texts."""
 
-    kind: str  # what the heads are named; "" of heads at random, to which no pattern gave a name
+    kind: str  # what the heads are named
     heads: tuple[tuple[int, int], ...]  # a layer's own number and a head
     on_repeats: float  # of the second time that random tokens come
     on_texts: float
+    chance: tuple[float, float]  # on repeats and on texts, what as many heads at random cost at most
+
+    @property
+    def stands(self) -> bool:
+        """Whether they cost more than chance where their kind was found, and nothing elsewhere."""
+        beyond = self.on_repeats > self.chance[0], self.on_texts > self.chance[1]
+        return beyond == ((True, False) if self.kind.endswith(ON_REPEATS) else (False, True))
+
+
+@dataclass(frozen=True)
+class HeadFeed:
+    """How much of a head's pattern on repeats, a share of its attention, is left without a head of a lower layer."""
+
+    writer: tuple[int, int]
+    reader: tuple[int, int]
+    before: float  # with all heads
+    after: float
+    least: float  # that is left without any one of some heads at random
 
 
 @dataclass(frozen=True)
@@ -97,8 +121,9 @@ class ModelFacts:
     chance: dict[str, float] = field(default_factory=dict)  # the largest mean of any head of any random model
     shuffled: dict[str, tuple[float, ...]] = field(default_factory=dict)  # as `plain`, words in random order
     probes: dict[str, tuple[float, ...]] = field(default_factory=dict)  # by score: each head's, on repeated tokens
-    probe_chance: dict[str, float] = field(default_factory=dict)  # as `chance`, of one draw of tokens
-    costs: tuple[HeadCost, ...] = field(default_factory=tuple)  # of a decoder: see `measure_costs`
+    probe_chance: float = 0.0  # the largest mean of any head at any other place: see `score_repeats`
+    costs: tuple[HeadCost, ...] = ()  # of a decoder: see `measure_costs`
+    feeds: tuple[HeadFeed, ...] = ()  # see `measure_feeds`
     named: tuple[str, ...] = ()  # what each head looks at, by the model's card if it has one
 
 

@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float64
 from attnviz.commands.survey.survey import (
     ABLATION,
     OFFSET,
+    ON_REPEATS,
     PATTERN,
     TOKENS,
     WORD,
@@ -37,8 +38,6 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 SPREAD = ("mean", "low", "high", "smallest", *(f"quantile {share:g}" for share in QUANTILES), "largest")
 N_EXTREMES = 10  # texts kept on either side of each number
 ALPHA = 0.05
-ON_REPEATS = " on repeats"
-PROBED = ("induction", "duplicate token")  # scores that name heads; the previous token names one over all texts
 # Measures that are places from the query, of which each names a head like any other place.
 OF_OFFSETS = frozenset({"to_self", "to_previous", "to_next"})
 FOR_LABELS = frozenset(PATTERNS) - {"to_sink"}  # what a survey measures to name heads, and lists apart
@@ -122,7 +121,7 @@ def tabulate(
         of["p_value"] = corrected
     n_unknown = attended.select(kind=WORD, name=UNKNOWN).integers(["n"]).sum()
     is_readable = not is_mostly_unknown(int(n_unknown), int(lengths.sum()))
-    names = _name_heads(info, [of for of in rows.values() if "pattern" in of], facts.named, is_readable)
+    names = _name_heads(info, [of for of in rows.values() if "pattern" in of], facts, is_readable)
     numbers = concat([Numbers.from_columns(of, [*KEYS], COLUMNS) for of in rows.values()])
     differences = Numbers.from_rows(correct_differences(compared), [*KEYS, "class"], DIFFERENCES).choose([*DIFFERENCES])
     return Tables(numbers, names, concat(extremes), differences, classes)
@@ -196,17 +195,18 @@ def _list_probes(info: SurveyInfo, facts: ModelFacts) -> dict[str, dict[str, Any
     rows = {}
     for score, shares in facts.probes.items():
         name = f"{score}{ON_REPEATS}"
-        said = {"unit": "share", "over": REPEATS, "mean": np.array(shares), "chance": facts.probe_chance.get(score)}
-        rows[name] = _state_places(name, info.heads) | said | ({"pattern": name} if score in PROBED else {})
+        said = {"unit": "share", "over": REPEATS, "mean": np.array(shares), "chance": facts.probe_chance}
+        rows[name] = _state_places(name, info.heads) | said | {"pattern": name}
     return rows
 
 
 def _name_heads(
-    info: SurveyInfo, patterns: Sequence[Mapping[str, Any]], known: Sequence[str], is_readable: bool
+    info: SurveyInfo, patterns: Sequence[Mapping[str, Any]], facts: ModelFacts, is_readable: bool
 ) -> Numbers:
     """Return a row for each name of a head: what it looks at over the texts, and does with tokens that come twice.
 
-    Scores of repeated tokens name a head where they are large, and beyond those of all random models.
+    Scores of repeated tokens name a head where they are large, and beyond those of any head at any other place. Where
+    it was measured what goes without the head, that has to be so as well: see `HeadCost.stands`.
     """
     # Over the texts by the rule of `choose_names`; without a null no head has a name. Shares are of all texts, the null
     # is of a few, and each head's share on these has to be as far beyond it again as it is beyond an equal one.
@@ -218,12 +218,14 @@ def _name_heads(
         for place, (share, on_few) in enumerate(zip(of["mean"], of["plain"], strict=True)):
             is_beyond = on_few > 2 * of["chance"] - of["equal"] and np.max(of.get("n", least)) >= least
             found[place].append(HeadPattern(of["pattern"], float(share), 0.0 if is_beyond else 1.0))
-    chosen = choose_names(found, known if held else [])
+    chosen = choose_names(found, facts.named if held else [])
+    fallen = {(cost.kind, *cost.heads) for cost in facts.costs if not cost.stands}
     probed, rows = [of for of in patterns if of["over"] == REPEATS], list[dict[str, object]]()
     for place, ((layer, head), name) in enumerate(zip(info.heads, chosen, strict=True)):
         names = [(TEXTS, name.pattern, name.share)] if name.pattern else []
-        scores = ((of["pattern"], float(of["mean"][place]), of["chance"]) for of in probed)
-        names += ((REPEATS, *of) for *of, chance in scores if MIN_SHARE <= of[1] > (1.0 if chance is None else chance))
+        scores = ((of["pattern"], float(of["mean"][place])) for of in probed)
+        enough = ((REPEATS, *of) for of in scores if MIN_SHARE <= of[1] > facts.probe_chance)
+        names += (of for of in enough if (of[1], (layer, head)) not in fallen)
         rows += (dict(zip(NAMES, (layer, head, *said), strict=True)) for said in names)
     return Numbers.from_rows(rows, ["layer", "head", "over"], NAMES)
 

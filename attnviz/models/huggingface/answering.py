@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from inspect import signature
@@ -132,16 +133,21 @@ class NextTokenModel(HeadedModel):
         """Return the ids of a text as it is read. Raises as `encode` does."""
         return tuple(self.encode(text).source.ids)
 
-    def losses(self, ids: Sequence[int], heads: Sequence[tuple[int, int]] = ()) -> np.ndarray:
-        """Return [token]: nats that each token but the first costs behind those before it; these heads give zeros.
+    @contextmanager
+    def without_heads(self, heads: Sequence[tuple[int, int]]) -> Iterator[None]:
+        """Let heads, pairs of a layer and a head, give zeros meanwhile.
 
         Raises InvalidModel where not every layer projects what its heads give by weights of its own.
         """
-        projections = self._projections if heads else []
-        if heads and len(projections) != self.n_layers:
+        if len(self._projections) != self.n_layers:
             raise InvalidModel(f"the heads of {self.name} cannot be left out one by one", hint="Leave out --ablate.")
+        with silence_heads(self._projections, heads):
+            yield
+
+    def losses(self, ids: Sequence[int]) -> np.ndarray:
+        """Return [token]: nats that each token but the first costs behind those before it."""
         batch = self._tensor(ids)
-        with enough_memory(), torch.inference_mode(), others_failure(self.name), silence_heads(projections, heads):
+        with enough_memory(), torch.inference_mode(), others_failure(self.name):
             logits = self.loaded.headed(input_ids=batch, attention_mask=torch.ones_like(batch), use_cache=False).logits
         return np.asarray(cross_entropy(logits[0, :-1].float(), batch[0, 1:], reduction="none").cpu().double())
 

@@ -43,8 +43,9 @@ Parts = tuple[tuple[bytes, bytes], ...]  # of each map, then of what weights are
 
 def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Parts]:
     """Raises InvalidOption for a report with nothing to show, or a colour map that there is not."""
-    if report.atlas is not None:  # which shows all that pictures of its heads do
-        report = replace(report, blocks=tuple(block for block in report.blocks if not isinstance(block, Picture)))
+    if report.atlas is not None:  # which shows all that pictures of its heads do, but for who feeds whom
+        kept = (block for block in report.blocks if isinstance(block, Graph) or not isinstance(block, Picture))
+        report = replace(report, blocks=tuple(kept))
     maps, parts, exactness = _maps(report, look)
     pointing, looks, how_exact = (
         ({}, (), ()) if report.point is None else _describe_pointing(report.point(), len(parts), look)
@@ -73,8 +74,8 @@ def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Pa
         "answer": None if report.answer is None else asdict(report.answer),
         **maps,
         **pointing,
-        **({"atlas": atlas | {"shades": describe_scale(OF_MOMENTS)}, **_colours(look, {"lift"})} if atlas else {}),
         **({"graph": graph[0], **_colours(look, frozenset())} if graph else {}),
+        **({"atlas": atlas | {"shades": describe_scale(OF_MOMENTS)}, **_colours(look, {"lift"})} if atlas else {}),
         "charts": charts,
         "tables": tables,
         "reading": [phrase(f"about.{name}", look.lang) for name, is_there in reading.items() if is_there],
@@ -182,6 +183,7 @@ def _describe_graph(graph: Graph, report: Report) -> Mapping[str, object]:
         "rows": graph.rows,
         "axis": describe_axis(graph.tokens, graph.positions, (1, 1), report.data.get("tokens"), of_text=True),
         "legend": graph.legend,
+        "title": graph.title,
     }
 
 

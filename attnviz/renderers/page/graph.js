@@ -28,7 +28,8 @@ makers.graph = (panel) => {
   const words = writtenWords();
   const hint = (said) => element("span", { class: "hint" }, said);
   const rows = graph.rows.flatMap((row) => [hint(graph.nodes[row[0]].row), shownRow(row)]);
-  const whole = element("div", { class: "graph" }, arrows, ...rows, hint(write("ui.words")), words);
+  const below = graph.axis.labels.length ? [hint(write("ui.words")), words] : [];
+  const whole = element("div", { class: "graph" }, arrows, ...rows, ...below);
   panel.append(whole);
   roving(whole, ".node");
   const draw = () => {

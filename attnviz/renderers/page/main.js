@@ -12,7 +12,8 @@ function showTabs() {
   const tabs = VIEWS.map(([name]) => {
     const chosen = name === state.view;
     const attributes = { role: "tab", id: `tab-${name}`, "aria-selected": chosen, tabindex: chosen ? 0 : -1 };
-    return button(write(`ui.view_${name}`), () => change({ view: name }, true), attributes);
+    const title = (name === "graph" && content.graph.title) || write(`ui.view_${name}`);
+    return button(title, () => change({ view: name }, true), attributes);
   });
   const focused = byId("views").contains(document.activeElement);
   byId("views").replaceChildren(...tabs);

@@ -1,6 +1,7 @@
 """What a decoder loses without heads is counted per token, held against heads at random, and told from elsewhere."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,20 +9,46 @@ from typing import Any
 import numpy as np
 import pytest
 
+from attnviz.commands.survey.effects import draw_circuit
 from attnviz.commands.survey.files import load_files
-from attnviz.commands.survey.knockouts import LEAST, find_chance, matters, measure_costs
-from attnviz.commands.survey.survey import HeadCost
+from attnviz.commands.survey.knockouts import LEAST, measure_costs, measure_feeds
+from attnviz.commands.survey.survey import HeadCost, ModelFacts
 from attnviz.errors import InvalidOption
+from attnviz.records import AttentionMaps
 from attnviz.text import Document
 from tests.commands.survey.made import run
 from tests.events import data
+from tests.made import record, tokens
 from tests.pretrained import saved
 
 HEADS = [(layer, head) for layer in (2, 5) for head in range(6)]
+INFO: Any = SimpleNamespace(
+    heads=HEADS, n_heads=6, place=lambda heads: [((2, 5).index(layer), head) for layer, head in heads]
+)
+READER = ((5, 0),)
 
 
 class Reader:
-    """A decoder of which each token costs 1 nat; without 2.1 the second half of repeats costs 3 more."""
+    """A decoder of which each token costs 1 nat; without 2.1 the second half of repeats costs 3 more.
+
+    Its head 5.0 gives .8 to what stood behind a token's first occurrence, .2 without 2.1 and .7 without 2.2.
+    """
+
+    out: Sequence[tuple[int, int]] = ()
+
+    @contextmanager
+    def without_heads(self, heads: Sequence[tuple[int, int]]) -> Iterator[None]:
+        self.out = heads
+        yield
+        self.out = ()
+
+    def attention_of_ids(self, ids: Sequence[int], _: str) -> AttentionMaps:
+        n = len(ids)
+        share = 0.2 if (0, 1) in self.out else 0.7 if (0, 2) in self.out else 0.8
+        weights = np.full((2, 6, n, n), 1 / n)
+        weights[1, 0] = (1 - share) / (n - 1)
+        weights[1, 0, range(n), (np.arange(n) - (n // 2 - 1)) % n] = share
+        return record(weights, tokens(*map(str, ids)))
 
     def list_ids(self) -> tuple[int, ...]:
         return tuple(range(50))
@@ -32,45 +59,58 @@ class Reader:
     def read_ids(self, text: str) -> list[int]:
         return [*range(len(text))]
 
-    def losses(self, ids: Sequence[int], heads: Sequence[tuple[int, int]] = ()) -> np.ndarray:
+    def losses(self, ids: Sequence[int]) -> np.ndarray:
         costs = np.ones(len(ids) - 1)
-        if (0, 1) in heads and ids[0] == ids[len(ids) // 2]:
+        if (0, 1) in self.out and ids[0] == ids[len(ids) // 2]:
             costs[len(ids) // 2 :] += 3.0
         return costs
 
 
 def test_costs_are_of_each_kind_of_each_head_and_of_as_many_at_random() -> None:
-    info: Any = SimpleNamespace(layer_numbers=(2, 5), heads=HEADS)
     kinds: dict[str, Any] = {"first token": ((5, 4), (5, 5)), "induction on repeats": ((2, 1), (2, 3))}
     reader: Any = Reader()
-    costs = measure_costs(reader, info, [Document("words of a text", "a", "a")], kinds)
+    costs = measure_costs(reader, INFO, [Document("words of a text", "a", "a")], kinds)
     found = {(cost.kind, cost.heads): (cost.on_repeats, cost.on_texts) for cost in costs}
     assert found["induction on repeats", ((2, 1), (2, 3))] == (3.0, 0.0)
     assert found["induction on repeats", ((2, 1),)] == (3.0, 0.0)
     assert ("first token", ((5, 4),)) not in found  # heads that rest are left out together
-    at_random = [cost for cost in costs if not cost.kind]
-    assert not {(2, 1), (2, 3)} & {head for cost in at_random for head in cost.heads}
-    assert {len(cost.heads) for cost in at_random} == {1, 2}
-    assert measure_costs(reader, info, [], {}) == ()
+    assert {cost.chance for cost in costs if cost.kind.startswith("ind")} == {
+        (LEAST, LEAST)
+    }  # of heads at random 2.1 is none
+    of_layers = [measure_costs(reader, INFO, [], {"itself": ((layer, 0),)})[0].chance for layer in (2, 5)]
+    assert of_layers == [(3.0, LEAST), (LEAST, LEAST)]  # of the same layers
+    assert measure_costs(reader, INFO, [], {}) == ()
 
 
-def test_a_kind_matters_where_it_was_found_and_nowhere_else() -> None:
-    costs = [HeadCost("", ((0, 0),), 0.2, -0.3), HeadCost("", ((0, 0), (0, 1)), 0.0, 0.0)]
-    assert (find_chance(costs, 1), find_chance(costs, 2)) == ((0.2, 0.3), (LEAST, LEAST))
-    for lost, on_repeats, on_texts in (
-        ((0.5, 0.1), True, False),
-        ((0.1, 0.5), False, True),
-        ((0.5, 0.5), False, False),
-    ):
-        cost = HeadCost("kind", ((0, 0),), *lost)
-        assert (matters(cost, (0.2, 0.3), True), matters(cost, (0.2, 0.3), False)) == (on_repeats, on_texts)
+def test_a_kind_stands_where_it_was_found_and_nowhere_else() -> None:
+    for lost, stands in (((0.5, 0.1), (True, False)), ((0.1, 0.5), (False, True)), ((0.5, 0.5), (False, False))):
+        kinds = ("induction on repeats", "previous token")
+        assert tuple(HeadCost(kind, ((0, 0),), *lost, (0.2, 0.3)).stands for kind in kinds) == stands
 
 
-def test_an_untrained_decoder_has_no_head_to_leave_out(tmp_path: Path) -> None:
+def test_who_feeds_whom_is_what_is_left_of_a_pattern_beyond_heads_at_random() -> None:
+    reader: Any = Reader()
+    kinds: dict[str, Any] = {"previous token on repeats": ((2, 1), (5, 3)), "induction on repeats": READER}
+    (feed,) = measure_feeds(reader, INFO, kinds)
+    assert (feed.writer, feed.reader) == ((2, 1), (5, 0))
+    assert (feed.before, feed.after, feed.least) == pytest.approx((0.8, 0.2, 0.7), abs=1e-6)
+    assert measure_feeds(reader, INFO, {"induction on repeats": READER}) == ()
+    alone = [HeadCost(kind, heads[:1], 3.0, 0.0, (LEAST, LEAST)) for kind, heads in kinds.items()]
+    survey: Any = SimpleNamespace(info=INFO, facts=ModelFacts(costs=(*alone,), feeds=(feed,)))
+    (graph,) = draw_circuit(survey)
+    assert [(node.name, node.note, node.row) for node in graph.nodes] == [
+        ("2.1", "previous token", "layer 2"),
+        ("5.0", "induction", "layer 5"),
+    ]
+    assert graph.rows == [[1], [0]]
+    assert graph.edges[0].share == pytest.approx(0.75, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_an_untrained_decoder_has_no_head_to_leave_out(tmp_path: Path, kind: str) -> None:
     options: dict[str, Any] = {
-        "model": str(saved(tmp_path / "model", "llama", auto="AutoModelForCausalLM")),
+        "model": str(saved(tmp_path / "model", kind, auto="AutoModelForCausalLM")),
         "split": "train[:3]",
-        "null": ("random",),
         "probe": ("repeat",),
         "max_tokens": 32,
     }
@@ -78,7 +118,7 @@ def test_an_untrained_decoder_has_no_head_to_leave_out(tmp_path: Path) -> None:
     assert [head["kind"] for head in data(found)["heads"]] == [None] * len(data(found)["heads"])
     facts = load_files(tmp_path / "out").facts
     assert facts is not None
-    assert facts.costs == ()
+    assert (facts.costs, facts.feeds) == ((), ())
     for wrong in ({"ablate": ("mean",)}, {"ablate": ("zero",), "shard": "1/2"}):
         with pytest.raises(InvalidOption, match=r"decoder are replaced by zeros only|names no heads to leave out"):
             run(tmp_path / "x", **options, **wrong)

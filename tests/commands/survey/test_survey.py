@@ -21,7 +21,7 @@ from attnviz.commands.survey.files import NAME, Survey, load_files
 from attnviz.commands.survey.heads import label_heads, top_words
 from attnviz.commands.survey.report import survey_report
 from attnviz.commands.survey.spec import MergeSpec, SurveySpec, parse_shard
-from attnviz.commands.survey.survey import OFFSET, WORD, SurveyInfo, SurveyMeasure
+from attnviz.commands.survey.survey import OFFSET, WORD, HeadCost, SurveyInfo, SurveyMeasure
 from attnviz.commands.survey.words import MASS_BITS
 from attnviz.errors import InputError, InvalidModel, InvalidOption, InvalidRecord
 from attnviz.measures import measure_maps
@@ -267,12 +267,15 @@ def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
     induction, others = tuple(0.8 * (place == 50) for place in range(72)), (0.0,) * 72
     facts = replace(known(found.facts), probes={"induction": induction, "duplicate token": others})
     plain = {name: tuple([0.9] * 72) for name in facts.plain}
-    facts = replace(facts, plain=plain, probe_chance={"induction": 0.1})
+    facts = replace(facts, plain=plain, probe_chance=0.1)
     whole = survey_report(replace(found, attended=changed, facts=facts), 3)
     tables = {table.name: table for table in whole.tables}
     named = {row[0]: row[1] for row in tables["patterns"].rows if row[1] != "-"}
     assert named == {"previous token": "3.4, 0.3", "2 after": "5.5", "induction on repeats": "4.2"}
     assert {row[0]: row[2] for row in tables["patterns"].rows}["previous token"] == "3.4"
+    cost = HeadCost("induction on repeats", ((4, 2),), 0.0, 0.0, (0.01, 0.01))
+    fallen = replace(found, attended=changed, facts=replace(facts, costs=(cost,)))
+    assert len(fallen.tables.names) == 3  # nothing is lost without it
     shown = render(whole, "answer", Screen(80))
     assert shown.count("\n") <= 30, shown
     assert "All heads and measures, words, extreme texts: --table full" in shown
