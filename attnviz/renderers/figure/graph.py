@@ -66,8 +66,8 @@ def plan_graph(graph: Graph, report: Report, look: FigureStyle) -> GraphPlan:
     needed = max(box.left + box.width for box in boxes.values()) + MARGIN
     if needed > width + 1e-6:
         raise refuse_width(graph.name, look, sizes, needed)
-    below_all = [Paragraph("words", graph.tokens, [0.0] * len(graph.tokens), None)] if graph.tokens else []
-    named, words, end = flow_words(below_all, (top, width), sizes.axis)
+    below_all = Paragraph("words" if graph.tokens else "", graph.tokens, [0.0] * len(graph.tokens), None)
+    named, words, end = flow_words([below_all], (top, width), sizes.axis)
     places = boxes | {
         place: words[node.token].box
         for place, node in enumerate(graph.nodes)
