@@ -75,11 +75,11 @@ class Look(TorchDispatchMode):
         self, scores: Float[Tensor, "head at key"], allowed: Bool[Tensor, "query key"], at: Int[Tensor, " at"]
     ) -> None:
         """Reduce the scores of some queries to a few numbers of each head; padding, which nobody may see, is no key."""
-        keys, forbidden = allowed.any(dim=0), ~allowed[at]
+        keys, forbidden = allowed.byte().amax(dim=0).bool(), ~allowed[at]  # a twentieth of the time of any()
         scores = scores.masked_fill(forbidden, -torch.inf)[..., keys]
         weights = scores.softmax(dim=-1)
         n_allowed = (~forbidden).sum(dim=-1)
-        entropy = -torch.xlogy(weights, weights).sum(dim=-1) / n_allowed.clamp_min(2).log()
+        entropy = -(weights * weights.clamp_min(1e-30).log()).sum(dim=-1) / n_allowed.clamp_min(2).log()
         first = weights[..., 0].mean(dim=-1)
         previous = torch.full_like(first, torch.nan)  # queries of another text than the keys have none
         if allowed.shape[0] == allowed.shape[1]:
@@ -92,7 +92,7 @@ class Look(TorchDispatchMode):
 def choose_queries(allowed: Bool[Tensor, "query key"]) -> Int[Tensor, " chosen"]:
     """Choose queries evenly over a text, none of them padding."""
     n_queries, n_keys = allowed.shape
-    real = allowed.any(dim=0 if n_queries == n_keys else 1).nonzero()[:, 0]
+    real = allowed.byte().amax(dim=0 if n_queries == n_keys else 1).nonzero()[:, 0]
     first = min(max(1, int(len(real) * SKIPPED)), len(real) - 1)
     n_chosen = min(N_QUERIES, len(real) - first)
     return real[torch.linspace(first, len(real) - 1, n_chosen, device=real.device).long()]

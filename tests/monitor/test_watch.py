@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,25 @@ def test_every_tenth_step_is_looked_at_and_training_stays_as_it_is(tmp_path: Pat
     assert loaded.numbers().rows() == watch.numbers().rows()
     with pytest.raises(InvalidOption, match="holds a watched run"):
         attnviz.watch(model, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        (lambda watch, at: watch.on_step_begin(None, at, None, model=None), lambda watch: watch.on_step_end(0, 0, 0)),
+        (lambda watch, at: watch.on_train_batch_start(at, None, [], 0), lambda watch: watch.on_train_batch_end(0, 0)),
+    ],
+    ids=["transformers", "lightning"],
+)
+def test_a_trainer_calls_it_by_names_of_its_own(begin: Callable[..., None], end: Callable[..., None]) -> None:
+    model = Attention(fused())
+    watch = attnviz.watch(model)
+    watch.on_train_begin(None, None, control=None)
+    for step in (0, 0, 9, 10):  # Lightning counts what the optimizer did: of gradients that are added up, once
+        begin(watch, SimpleNamespace(global_step=step))
+        model(torch.zeros(1, N_TOKENS, 8))
+        end(watch)
+    assert (watch.state_dict(), set(watch.numbers().array("step"))) == (None, {0, 10})
 
 
 def test_alarms_name_step_and_head_once() -> None:
