@@ -15,7 +15,7 @@ from attnviz import store
 from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.monitor.live import LayerLines, log_scalars
 from attnviz.monitor.look import Look
-from attnviz.monitor.run import PARTS, WatchedRun
+from attnviz.monitor.run import PARTS, Alarm, WatchedRun
 
 SEEN = "Seen is scaled_dot_product_attention, and a softmax that is multiplied with states, in the model's own forward."
 HOOKS = ("on_", "setup", "teardown", "state_", "load_state_dict")  # how names begin that trainers call and we need not
@@ -28,13 +28,16 @@ class Watch:
     layer and head: `max_score`, a logit, and the shares `entropy` (of the most possible), `first` and `previous`.
     """
 
-    def __init__(self, model: nn.Module, run: WatchedRun, every: int, writers: Sequence[Any] = ()) -> None:
+    def __init__(
+        self, model: nn.Module, run: WatchedRun, every: int = 10, writers: Sequence[Any] = (), *, is_quiet: bool = False
+    ) -> None:
         self._model, self._run, self._every, self._writers = model, run, every, writers
         self.alarms, self.numbers = run.alarms, run.numbers
-        self._lines = LayerLines()
+        self._lines = None if is_quiet else LayerLines()
         self._next, self._is_due = 0, False  # step
         self._look: Look | None = None  # at the pass of this step
         self._hooks, self._pass = ExitStack(), ExitStack()
+        self.close = self._hooks.close  # of a step that was begun, and comes to no end
 
     @contextmanager
     def step(self) -> Iterator[None]:
@@ -59,20 +62,23 @@ class Watch:
         self._hooks.callback(self._model.register_forward_pre_hook(self._enter).remove)
         self._hooks.callback(self._model.register_forward_hook(self._leave, always_call=True).remove)
 
-    def end(self) -> None:
-        """End a step, and keep what was seen. Raises as `step` does."""
+    def end(self) -> list[Alarm]:
+        """End a step, keep what was seen, and return what is newly wrong. Raises as `step` does."""
         self._hooks.close()
         look, step = self._look, self._next - 1
         if not self._is_due:
-            return
+            return []
         if look is None or not look.values:
             raise InvalidRecord(f"step {step}: no attention in {type(self._model).__name__}", hint=SEEN)
         # layers of fewer heads than others are filled up
         both = [pad_sequence(of, batch_first=True, padding_value=np.nan) for of in (look.values, look.maps)]
         values, maps = (of.double().cpu().numpy() for of in both)
-        self._lines.show(step, values, self._run.add(step, values, maps.round(2)))
+        new = self._run.add(step, values, maps.round(2))
+        if self._lines is not None:
+            self._lines.show(step, values, new)
         for writer in self._writers:
             log_scalars(writer, step, values)
+        return new
 
     def _enter(self, model: nn.Module, *_: object) -> None:
         if self._look is None:  # of several passes, as where gradients are accumulated, the first

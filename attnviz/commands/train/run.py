@@ -3,6 +3,7 @@
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.inputs import Inputs
 from attnviz.models.checkpoint import save_checkpoint
 from attnviz.models.device import keep_freed_memory
+from attnviz.monitor.run import WatchedRun
+from attnviz.monitor.watch import Watch
 from attnviz.options import list_values
 from attnviz.records import Setting
 from attnviz.running import Events, Progress
@@ -59,13 +62,19 @@ def train(spec: TrainSpec, inputs: Inputs) -> Events:
         yield log.begin(corpus.name, notices)
         # A disk that refuses does so before the work.
         store.write(folder / STATE, state_bytes(run.training.capture_state(), identity))
-        for step in run.training.steps():
-            if step.ends_epoch:
-                where_it_ends = state_bytes(run.training.capture_state(), identity)  # raises for NaN
-                if step.improved:
-                    save_checkpoint(folder, run.checkpoint, spec.storage)
-                store.write(folder / STATE, where_it_ends)
-            yield log.add(step)
+        watch = Watch(run.training.classifier.encoder, WatchedRun(), is_quiet=True)
+        with closing(watch):
+            watch.begin(run.training.n_done)
+            for step in run.training.steps():
+                new = watch.end()
+                if step.ends_epoch:
+                    where_it_ends = state_bytes(run.training.capture_state(), identity)  # raises for NaN
+                    if step.improved:
+                        save_checkpoint(folder, run.checkpoint, spec.storage)
+                    store.write(folder / STATE, where_it_ends)
+                progress = log.add(step)
+                yield replace(progress, log=(*progress.log, *(f"attention alarm, {alarm}" for alarm in new)))
+                watch.begin(run.training.n_done)
         metrics = measure(folder, run, settings, corpus.name, identity["data_sha256"])
         store.write(folder / METRICS, encode_metrics(metrics))
         result = write_card(folder, metrics)
