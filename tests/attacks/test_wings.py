@@ -15,6 +15,7 @@ import pytest
 
 import attnviz
 from attnviz.commands import COMMANDS
+from tests.attacks.endings import ONE_AFTER_ANOTHER
 
 ROOT = Path(attnviz.__file__).parent
 WINGS = sorted({command.where.split(".")[2] for command in COMMANDS})
@@ -107,8 +108,10 @@ def run(folder: Path, *arguments: str) -> str:
 TEXT = "the film was not good but the acting saved the film"
 
 
-def printed(folder: Path, *words: str) -> Any:
-    return json.loads(run(folder, "-m", "attnviz", *words, "--json", "--out", str(folder / words[0])))
+def printed(folder: Path, *commands: tuple[str, ...]) -> list[Any]:
+    """What each command prints as JSON, one after another in one process."""
+    said = run(folder, "-c", ONE_AFTER_ANOTHER, *(json.dumps([*words, "--json"]) for words in commands))
+    return [json.loads(json.loads(line)[1]) for line in said.splitlines()]
 
 
 def test_a_measure_is_a_function_and_a_line(tmp_path: Path) -> None:
@@ -126,13 +129,18 @@ def test_a_measure_is_a_function_and_a_line(tmp_path: Path) -> None:
     source = table.read_text(encoding="utf-8")
     table.write_text(source.replace("MEASURES = (\n", f"MEASURES = (\n    {line},\n", 1), encoding="utf-8")
     asked = ("--text", TEXT, "--measure", "to_last")
-    (drawn,) = printed(tmp_path, "heatmap", *asked, "--heads", "2")["texts"]
+    heatmap, compared, surveyed, listed = printed(
+        tmp_path,
+        ("heatmap", *asked, "--heads", "2"),
+        ("compare", "multi:2", "single", *asked),
+        ("survey", *asked, "--model", "multi:2", "--null", "none"),
+        ("measures",),
+    )
+    (drawn,) = heatmap["texts"]
     weights = drawn["weights"]
     last = [[sum(row[-1] for row in head) / len(head) for head in layer] for layer in weights]
     assert np.array(drawn["measures"]["to_last"]["values"]) == pytest.approx(np.array(last), abs=1e-6)
-    compared = printed(tmp_path, "compare", "multi:2", "single", *asked)
     assert "to_last" in json.dumps(compared)
-    surveyed = printed(tmp_path, "survey", *asked, "--model", "multi:2", "--null", "none")
     means = [each["mean"] for each in surveyed["measures"]["to_last"]["numbers"]]
     assert means == pytest.approx([mean for layer in last for mean in layer], abs=1e-6)
-    assert "to_last" in run(tmp_path, "-m", "attnviz", "measures")
+    assert "to_last" in json.dumps(listed)
