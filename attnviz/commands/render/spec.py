@@ -16,7 +16,7 @@ class RenderSpec:
     figure: FigureOptions = FigureOptions()
     printing: PrintOptions = PrintOptions()
     record: str = option(
-        MISSING, "attention.safetensors, or weights as .npy, .npz, .pt, .safetensors, .json or .csv.", ARGUMENT, "FILE"
+        MISSING, "A record, a watched run, or weights: .npy, .npz, .pt, .safetensors, .json, .csv.", ARGUMENT, "FILE"
     )
     # None: named in the file, else by their positions; so are keys, where they are not the tokens
     tokens_file: str | None = option(
