@@ -8,9 +8,7 @@ import numpy as np
 
 from attnviz.monitor.run import MEASURES, Alarm, HeadNumbers, summarize_layers
 
-LINE = (
-    "layer {:<3} largest score {:7.1f} · lowest entropy {:.2f} · most on first token {:.2f}, on previous token {:.2f}"
-)
+LINE = "layer {:<3} score {:8.1f} · entropy {:.2f} · first token {:.2f} · previous {:.2f}"  # within 80 columns
 UP, CLEAR = "\x1b[{}A", "\x1b[2K"  # so many lines; this line
 
 
@@ -25,7 +23,10 @@ class LayerLines:
         lines = [f"attention alarm, {alarm}" for alarm in alarms]
         if sys.stderr.isatty():
             of_layers = [LINE.format(layer, *extremes) for layer, extremes in enumerate(summarize_layers(look))]
-            lines = [CLEAR + line for line in (*lines, f"attention at step {step}", *of_layers)]
+            lines = [
+                CLEAR + line
+                for line in (*lines, f"attention at step {step}, the extremes of each layer's heads", *of_layers)
+            ]
             lines[0] = (UP.format(self._n_lines) if self._n_lines else "") + lines[0]
             self._n_lines = len(of_layers) + 1
         sys.stderr.writelines(f"{line}\n" for line in lines)
