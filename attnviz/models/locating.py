@@ -15,6 +15,7 @@ Markers have parameters of their own, whose positions are told as those of pixel
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ import torch
 from jaxtyping import Float, Int
 from PIL import Image
 from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._pytree import tree_leaves, tree_map
 
 SURE = 0.5  # margin: how far from halfway between two positions each pixel has to be, from 0 to 1
@@ -49,7 +51,11 @@ class Reached(BaseException):
 
 
 def read_states(run: Callable[[], object], watched: nn.Module, muted: Sequence[nn.Module]) -> Float[Tensor, "n d"]:
-    """Return the states that reach a module while some others give zeros; none where it does not run."""
+    """Return the states that reach a module while some others give zeros; none where it does not run.
+
+    What their gradients need is kept in half of its precision: both are then by the same factors, and how often one is
+    in the other does not change.
+    """
 
     def stop(_: nn.Module, given: Any, named: Any) -> None:
         states = next(each for each in tree_leaves((given, named)) if isinstance(each, Tensor) and each.ndim > 1)
@@ -61,13 +67,18 @@ def read_states(run: Callable[[], object], watched: nn.Module, muted: Sequence[n
     hooks = [watched.register_forward_pre_hook(stop, with_kwargs=True)]
     hooks += [each.register_forward_hook(clear) for each in muted]
     try:
-        run()
+        with saved_tensors_hooks(partial(_cast, to=torch.bfloat16), partial(_cast, to=torch.float32)):
+            run()
     except Reached as seen:
         return torch.as_tensor(seen.args[0])
     finally:
         for each in hooks:
             each.remove()
     return torch.empty(0, 1)
+
+
+def _cast(tensor: Tensor, to: torch.dtype) -> Tensor:
+    return tensor.to(to) if tensor.is_floating_point() else tensor
 
 
 def find_pixels(inputs: Inputs) -> tuple[str, Tensor]:
@@ -105,15 +116,15 @@ def locate(
     several, those patches are found that are of the largest part of it.
     """
     (positions, margin), *others = trace_positions(states, [pixels, *markers.values()])
-    changed = f"{len(np.unique(positions[positions >= 0]))} of {len(states)} positions change with the image"
     if not (positions >= 0).any() or margin < SURE:
-        return f"{changed}, none of them alone"
+        return f"a pixel of the image changes none of {len(states)} positions alone"
     n_parts = positions[..., 0, 0, 0].size if positions.ndim > 3 else 1
     parts = zip(positions.reshape(n_parts, -1), shares.reshape(2, n_parts, -1).swapaxes(0, 1), strict=True)
     grids = [_arrange(*part) for part in parts if (part[0] >= 0).any()]
     n_rows, n_columns, at, box = max(grids, key=lambda grid: (grid[3][2] - grid[3][0]) * (grid[3][3] - grid[3][1]))
     if n_rows * n_columns != len(at):
-        return f"{changed}, and they are no grid of patches"
+        n_changed = len(np.unique(positions[positions >= 0]))
+        return f"{n_changed} of {len(states)} positions change with the image, and they are no grid of patches"
     names = dict[int, str]()
     for name, (of_rows, _) in zip(markers, others, strict=True):
         places = [int(row.max()) for row in of_rows.reshape(-1, of_rows.shape[-1]) if row.max() >= 0]
@@ -123,9 +134,12 @@ def locate(
 
 
 def find_markers(model: nn.Module) -> dict[str, Tensor]:
-    """Return the parameters of which markers are made, by what these are called: cls, register."""
-    found = ((MARKER.search(name), parameter) for name, parameter in model.named_parameters())
-    return {match[1] or match[2]: parameter for match, parameter in found if match}
+    """Return the parameters of which markers are made, by what these are called: cls, register.
+
+    All others get no gradient.
+    """
+    found = ((MARKER.search(name), parameter) for name, parameter in model.requires_grad_(False).named_parameters())
+    return {match[1] or match[2]: parameter.requires_grad_() for match, parameter in found if match}
 
 
 def read_shares(prepare: Prepare, size: tuple[int, int]) -> Float[np.ndarray, "axis ..."]:

@@ -129,7 +129,7 @@ def test_of_an_image_that_is_cut_up_the_whole_is_found() -> None:
     assert isinstance(places, Places)
     assert (places.n_rows, places.n_columns, places.at) == (3, 3, tuple(range(2, 11)))
     overlapping = torch.nn.Conv2d(3, 5, 8, 4)(tiles).flatten(2).swapaxes(1, 2).flatten(0, 1)
-    assert "positions change with the image, none of them alone" in str(locate(overlapping, tiles, shares, {}))
+    assert "changes none of 75 positions alone" in str(locate(overlapping, tiles, shares, {}))
 
 
 def test_a_package_that_reading_needs_is_named(tmp_path: Path, photo: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -213,6 +213,7 @@ class ImageModel(HuggingFaceModel):
         layers = {group: _list_layers(group, model) for group in recording.groups}
         shares = read_shares(lambda image: self._prepare(photo, image), photo.image.size)
         name, pixels = find_pixels(inputs)
+        markers = find_markers(model)
         pixels = pixels.clone().requires_grad_()
         for group in reversed(recording.groups):
             maps = recording.only(group)
@@ -222,7 +223,7 @@ class ImageModel(HuggingFaceModel):
                 before = [each for name, several in layers.items() if name != group for each in several]
                 with enough_memory(), others_failure(self.name, InvalidModel, HINT):
                     states = read_states(partial(model, **{**inputs, name: pixels}), layers[group][0], before)
-                found = locate(states, pixels, shares, {} if is_asked(model) else find_markers(model))
+                found = locate(states, pixels, shares, {} if is_asked(model) else markers)
                 if isinstance(found, Places):
                     return group, found
                 why = f"in {group} {found}"
