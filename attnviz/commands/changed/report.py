@@ -53,12 +53,11 @@ def report_changes(heads: Numbers, about: Mapping[str, Any], title: str | None) 
     blocks: list[Block] = [*(Note(each, leads=True) for each in _say_answer(about, rows)), table]
     if about["noise"]:
         blocks += [_draw_maps(heads), Note(BEYOND.format(about["noise"], about["noise"] + 1)), Note(MATTER)]
-    best = f", most of all {name_head(rows[0])}" if rows[0]["matters"] else ""
     n_tuned = sum(row["tuned"] for row in rows)
-    most = max(row["moved"] for row in rows)
-    step = 10.0 ** np.floor(np.log10(max(most, 1e-9)))
+    most = max(1e-9, *(row["moved"] for row in rows))
+    step = 10.0 ** np.floor(np.log10(most))
     return Report(
-        title=captions.choose_title(title, f"{tuned}, tuned from {base}: {n_tuned} of {len(rows)} heads changed{best}"),
+        title=captions.choose_title(title, f"{tuned}, tuned from {base}: {n_tuned} of {len(rows)} heads changed"),
         subtitle=captions.join(about["texts"], format_count(about["n_texts"], "texts")),
         blocks=tuple(blocks),
         scale=Scale("shared", 0.0, float(np.ceil(most / step) * step), BITS),
@@ -75,7 +74,7 @@ def report_changes(heads: Numbers, about: Mapping[str, Any], title: str | None) 
 def _say_answer(about: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[str]:
     counts, tuned, best = Counter(row["verdict"] for row in rows), [row for row in rows if row["tuned"]], rows[0]
     if not about["noise"]:
-        yield "Nothing changed: the weights of the two are the same, number for number."
+        yield "Nothing changed: the weights that both have are the same, number for number."
         return
     own = [row for row in tuned if row["own_beyond"]]
     all_or_named = "" if len(tuned) in (0, len(rows)) else f" ({list_first(tuned, MAX_NAMED, name_head)})"

@@ -40,17 +40,22 @@ def find_changes(spec: ChangedSpec, inputs: Inputs) -> Events:
     yield Progress(0, 1, "passes", notices=inputs.corpus.notices, label="reading the models")
     models: list[Any] = [each.open(()) for each in inputs.models]
     pair = TunedPair(models[0], folder if inputs.files else models[1])
-    found = yield from measure_heads(spec, pair, [each.text for each in inputs.documents])
+    found, apart = yield from measure_heads(spec, pair, [each.text for each in inputs.documents])
     names = models[0].name, folder.resolve().name if inputs.files else models[1].name
     about = {"base": names[0], "tuned": names[1], "texts": inputs.corpus.name, "n_texts": len(inputs.documents)}
-    about |= {"noise": 0 if pair.is_same else spec.noise, "sha256": inputs.sha256()}
+    about |= {"noise": 0 if pair.is_same else spec.noise, "answers_apart": apart, "sha256": inputs.sha256()}
     with store.locked(inputs.out):
         drawn = yield from pictures.write(report_changes(found, about, spec.figure.title), inputs.out, None)
     yield replace(drawn, rows=found.cells())
 
 
-def measure_heads(spec: ChangedSpec, pair: TunedPair, written: Sequence[str]) -> Generator[Progress, None, Numbers]:
-    """Measure each head: how far it moved, what of that is its own, what noise does to it, and what it matters."""
+def measure_heads(
+    spec: ChangedSpec, pair: TunedPair, written: Sequence[str]
+) -> Generator[Progress, None, tuple[Numbers, float]]:
+    """Measure each head: how far it moved, what of that is its own, what noise does to it, and what it matters.
+
+    Beside the heads returns how far the answers of the two models are apart.
+    """
     ids = [pair.read(text) for text in written]
     texts = [(each, pair.look(pair.base, each)) for each in ids]
     n_draws = 0 if pair.is_same else spec.noise
@@ -73,7 +78,8 @@ def measure_heads(spec: ChangedSpec, pair: TunedPair, written: Sequence[str]) ->
     layers, heads = np.array(places).T
     columns = {"layer": layers, "head": heads, "moved": moved, "own": own, "writes": changed, "tuned": is_own}
     columns |= {"moved_beyond": beyond[0], "own_beyond": is_own & beyond[1:].any(axis=0)}
-    return Numbers.from_columns(columns | test_effects(np.array(exchanged), tested, len(places)), ("layer", "head"))
+    columns |= test_effects(np.array(exchanged), tested, len(places))
+    return Numbers.from_columns(columns, ("layer", "head")), float(np.mean(exchanged, axis=0)[0, 0])
 
 
 def _compare(pair: TunedPair, weights: Weights, ids: Any, before: SeenPass) -> PerHead:

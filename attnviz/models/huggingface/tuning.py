@@ -171,13 +171,17 @@ def find_same(base: HuggingFaceModel, model: HuggingFaceModel, weights: Weights)
     given |= {f"{prefix}{name}": weight for name, weight in base.loaded.model.named_parameters()}
     shapes = {name: tuple(given[name].shape) if name in given else None for name in weights}
     others = {name for name in weights if shapes[name] != tuple(weights[name].shape)}
-    kinds = [(each.loaded.config.model_type, each.n_layers, each.n_heads) for each in (base, model)]
+    kinds = [
+        f"{each.loaded.config.model_type} of {each.n_layers} layers of {each.n_heads} heads" for each in (base, model)
+    ]
     if kinds[0] != kinds[1]:
-        said = (f"{kind} of {layers} layers of {heads} heads" for kind, layers, heads in kinds)
-        raise InvalidModel(f"the two models differ: {' and '.join(said)}", hint=PAIR)
+        raise InvalidModel(f"the base is a {kinds[0]}, the tuned model a {kinds[1]}", hint=PAIR)
     for name in sorted(others):
         if name.startswith(prefix) and "pooler" not in name:
-            raise InvalidModel(f"{name} is {shapes[name]} and {tuple(weights[name].shape)}", hint=PAIR)
+            found = (
+                f"{name} is {shapes[name] or 'missing'} in {base.name}, {tuple(weights[name].shape)} in {model.name}"
+            )
+            raise InvalidModel(found, hint=PAIR)
     return {name: weight if name in others else given[name].detach() for name, weight in weights.items()}
 
 
@@ -198,9 +202,9 @@ def add_lora(root: nn.Module, weights: Weights, folder: Path) -> Weights:
         }
         found = dict(weights)
         for name, each in given.items():
-            module, _, part = name.partition(".lora_")
+            module, _, part = name.replace(".base_layer", "").partition(".lora_")
             if not part:  # a whole tensor that was tuned beside it
-                found[name] = each.expand_as(weights[name])
+                found[module] = each.expand_as(weights[module])
             elif part == "B.weight":
                 rank = each.shape[1] ** (0.5 if settings.get("use_rslora") else 1)
                 added = each @ given[f"{module}.lora_A.weight"] * (settings["lora_alpha"] / rank)
