@@ -72,6 +72,12 @@ def test_numbers_are_the_same_however_attention_is_written(attend: Attend) -> No
     assert values_of(attend) == pytest.approx(values_of(fused(is_causal=True)), abs=1e-5)
 
 
+def test_a_bias_on_the_scores_counts() -> None:
+    bias = torch.randn(N_TOKENS, N_TOKENS, generator=torch.Generator().manual_seed(0))
+    written = values_of(lambda q, k, v: (q @ k.transpose(-1, -2) / 2 + bias).softmax(dim=-1) @ v)
+    assert values_of(fused(attn_mask=bias)) == pytest.approx(written, abs=1e-5)
+
+
 def test_numbers_are_those_of_the_weights() -> None:
     model = Attention(fused(is_causal=True))
     torch.manual_seed(1)
@@ -120,15 +126,17 @@ def test_every_tenth_step_is_looked_at_and_training_stays_as_it_is(tmp_path: Pat
     ],
     ids=["transformers", "lightning"],
 )
-def test_a_trainer_calls_it_by_names_of_its_own(begin: Callable[..., None], end: Callable[..., None]) -> None:
+def test_a_trainer_calls_it_by_names_of_its_own(
+    begin: Callable[..., None], end: Callable[..., None], tmp_path: Path
+) -> None:
     model = Attention(fused())
-    watch = attnviz.watch(model)
+    watch = attnviz.watch(model, tmp_path)
     watch.on_train_begin(None, None, control=None)
     for step in (0, 0, 9, 10):  # Lightning counts what the optimizer did: of gradients that are added up, once
         begin(watch, SimpleNamespace(global_step=step))
         model(torch.zeros(1, N_TOKENS, 8))
         end(watch)
-    assert (watch.state_dict(), set(watch.numbers().array("step"))) == (None, {0, 10})
+    assert (watch.state_dict(), list(WatchedRun.load(tmp_path).looks)) == (None, [0, 10])
 
 
 def test_alarms_name_step_and_head_once() -> None:
