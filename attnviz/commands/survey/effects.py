@@ -121,7 +121,10 @@ def show_knockouts(survey: Survey) -> Iterator[Table | Note]:
         heads = f"{len(cost.heads)}" if len(cost.heads) > 1 else "{}.{}".format(*cost.heads[0])
         row = (cost.kind, heads, *written, "yes" if cost.stands else "no")
         (together if len(cost.heads) > 1 else alone).append(row)
-    yield Table("kinds-out", "Nats per token lost without all heads of a kind", "facts", columns, tuple(together))
+    first = tuple(place for place, row in enumerate(together) if str(row[0]).endswith(ON_REPEATS))
+    more = "The kinds that texts name: --table full." if 0 < len(first) < len(together) else ""
+    title = "Nats per token lost without all heads of a kind"
+    yield Table("kinds-out", title, "facts", columns, tuple(together), first=first, more=more)
     yield Table("heads-out", "Nats per token lost without one head", "facts", columns, tuple(alone), is_detail=True)
     if costs:
         n_alone = sum(row[-1] == "yes" for row in alone)
