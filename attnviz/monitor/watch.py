@@ -72,7 +72,7 @@ class Watch:
             raise InvalidRecord(f"step {step}: no attention in {type(self._model).__name__}", hint=SEEN)
         # layers of fewer heads than others are filled up
         both = [pad_sequence(of, batch_first=True, padding_value=np.nan) for of in (look.values, look.maps)]
-        values, maps = (of.double().cpu().numpy() for of in both)
+        values, maps = (of.cpu().double().numpy() for of in both)
         new = self._run.add(step, values, maps.round(2))
         if self._lines is not None:
             self._lines.show(step, values, new)

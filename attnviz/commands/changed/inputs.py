@@ -7,12 +7,13 @@ from attnviz.commands.changed.spec import ChangedSpec
 from attnviz.errors import InvalidModel
 from attnviz.inputs import Inputs, leave_out_copies, read_inputs
 from attnviz.models.decomposition import Decomposable
-from attnviz.models.huggingface.files import ADAPTER, CONFIG
 from attnviz.models.loading import find_model
 
 
 def read_pair(spec: ChangedSpec) -> Inputs:
     """Two models, or one and a folder of LoRA, and the texts. Raises InvalidModel, InvalidOption, InvalidSource."""
+    from attnviz.models.huggingface.files import ADAPTER, CONFIG  # what reads the hub comes with it
+
     folder = expand_path(spec.tuned, InvalidModel)
     is_adapter = is_file(folder / ADAPTER) and not is_file(folder / CONFIG)
     names = (spec.base,) if is_adapter else (spec.base, spec.tuned)

@@ -85,7 +85,7 @@ def list_heads(survey: Survey) -> Iterator[dict[str, Any]]:
             "head": head[1],
             "label": label or None,
             "kind": kind and kind["pattern"],
-            "share": kind and kind["share"],
+            "share": kind and (None if np.isnan(kind["share"]) else kind["share"]),  # no text has any of the kind
             "null": kind and chances.get(kind["pattern"]),
             "lost_on_repeats": cost and cost.on_repeats,
             "lost_on_texts": cost and cost.on_texts,
