@@ -146,7 +146,10 @@ def dot(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference | None:
 
 
 def one_size(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference | None:
-    """Refer to a model of one size, trained on Chinese reviews or to recall. Raises InvalidModel for another size."""
+    """Refer to a model that has one size, trained on Chinese reviews or to recall.
+
+    Raises InvalidModel for another size.
+    """
     kind, colon, _ = spec.model.partition(":")
     name = spec.model if colon or kind != "recall" else f"recall:{DEFAULT_HEADS}"
     if name not in ONE_SIZE:

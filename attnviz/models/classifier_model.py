@@ -35,22 +35,22 @@ class ClassifierModel(EncoderModel):
 
     @property
     def n_parameters(self) -> int:
-        """How many numbers the model has learned, with what makes a label of the encoded text."""
+        """Count the learned numbers of the model, its classification head included."""
         return size_of(self.saved.classifier)
 
     @property
     def answers(self) -> AnswerInfo:
-        """The labels that the model tells apart."""
+        """Return the labels that the model tells apart."""
         return AnswerInfo.from_training(self.saved.classifier.config.labels)
 
     @property
     def max_tokens(self) -> int:
-        """The longest text that the model reads."""
+        """Return the length of the longest text that the model reads, in tokens."""
         return self.saved.max_tokens
 
     @property
     def keep(self) -> KeepKind:
-        """Which part of a longer text it reads."""
+        """Return which part of a longer text the model reads."""
         return self.saved.keep
 
     def limit_tokens(self, max_tokens: int | None, keep: KeepKind) -> ClassifierModel:

@@ -54,32 +54,32 @@ class EncoderModel:
 
     @cached_property
     def attentions(self) -> tuple[MultiHeadAttention | DotAttention, ...]:
-        """The modules that attend, one per layer."""
+        """List the attention modules, one per layer."""
         return tuple(each for each in self.encoder.modules() if isinstance(each, MultiHeadAttention | DotAttention))
 
     @property
     def n_layers(self) -> int:
-        """How many layers."""
+        """Count the layers."""
         return self.encoder.config.n_layers
 
     @property
     def n_heads(self) -> int:
-        """How many heads a layer has."""
+        """Count the heads of a layer."""
         return self.encoder.config.n_heads
 
     @property
     def d_model(self) -> int:
-        """Width of the states."""
+        """Return the width of the hidden states."""
         return self.encoder.config.d_model
 
     @property
     def n_parameters(self) -> int:
-        """How many numbers the model has learned."""
+        """Count the learned numbers of the model."""
         return size_of(self.encoder)
 
     @property
     def n_attention_parameters(self) -> int:
-        """Of them in the projections of attention."""
+        """Count the learned numbers in the projections of attention."""
         return sum(map(size_of, self.attentions))
 
     def encode(self, text: str, choice: LayersAndHeads = EVERY) -> Encoding:
@@ -205,7 +205,7 @@ class EncoderModel:
         return EncoderModel(**{field.name: getattr(self, field.name) for field in fields(EncoderModel)} | others)
 
     def trace(self, text: str, text_name: str, layer: int, query: int) -> VerifiedTrace:
-        """Trace one query's arithmetic in a layer. Raises ExecutionError where it gives not what the model gives."""
+        """Trace one query's arithmetic in a layer. Raises ExecutionError where the model's own result differs."""
         from attnviz.models.arithmetic import TOLERANCE, work_through
         from attnviz.records.attention_trace import VerifiedTrace
 

@@ -74,7 +74,7 @@ class ModelReference(ABC):
 
     @property
     def reads_images(self) -> bool:
-        """Whether it reads images, alone or beside words."""
+        """Tell whether the model reads images, alone or beside words."""
         return False
 
     def find_notices(self, texts: Iterable[str]) -> tuple[str, ...]:

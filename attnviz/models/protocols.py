@@ -79,35 +79,35 @@ class AttentionModel(Protocol):
 
     @property
     def name(self) -> str:
-        """As titles and records call it."""
+        """Return the model's name in titles and records."""
 
     @property
     def revision(self) -> str:
-        """Which weights these are: a sha256, or the seed of random ones."""
+        """Return which weights these are: a sha256, or the seed of random ones."""
 
     @property
     def trained(self) -> bool | None:
-        """None where nothing says so, as of third-party weights."""
+        """Tell whether the model is trained; None where nothing says so, as of third-party weights."""
 
     @property
     def n_layers(self) -> int:
-        """How many layers."""
+        """Count the layers."""
 
     @property
     def n_heads(self) -> int:
-        """How many heads a layer has."""
+        """Count the heads of a layer."""
 
     @property
     def d_model(self) -> int:
-        """Width of the states."""
+        """Return the width of the hidden states."""
 
     @property
     def n_parameters(self) -> int:
-        """How many numbers the model has learned."""
+        """Count the learned numbers of the model."""
 
     @property
     def n_attention_parameters(self) -> int | None:
-        """Of them in the projections of attention; None where that is not known."""
+        """Count the learned numbers in the projections of attention; None where that is not known."""
 
     def encode(self, text: str, choice: LayersAndHeads = EVERY) -> object:
         """Return what the model will read.
@@ -153,15 +153,15 @@ class LabelledText(Protocol):
 
     @property
     def text(self) -> str:
-        """The text itself."""
+        """Return the text itself."""
 
     @property
     def name(self) -> str:
-        """What the text is called in outputs."""
+        """Return the name of the text in outputs."""
 
     @property
     def label(self) -> int | None:
-        """The number of its label, None without one."""
+        """Return the number of the text's label, None without one."""
 
 
 @runtime_checkable
@@ -170,19 +170,19 @@ class Classifies(AttentionModel, Protocol):
 
     @property
     def answers(self) -> AnswerInfo:
-        """What it answers with."""
+        """Return what the model answers with."""
 
     @property
     def max_tokens(self) -> int | None:
-        """Of a text, that it was made to read; None for no limit."""
+        """Return the length of the longest text that the model was made to read, in tokens; None for no limit."""
 
     @property
     def keep(self) -> KeepKind:
-        """Which of them, likewise."""
+        """Return which part of a longer text the model was made to read."""
 
     @property
     def folder(self) -> Path | None:
-        """Where it lies, with the metrics of its training if there are any; None of a third-party model."""
+        """Return the model's folder, with the metrics of its training if any; None for a third-party model."""
 
     def limit_tokens(self, max_tokens: int | None, keep: KeepKind) -> Classifies:
         """Return the same model with another limit, for its attention and its answers alike."""

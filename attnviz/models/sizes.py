@@ -56,18 +56,18 @@ class Work:
 
     @property
     def needed(self) -> int:
-        """Bytes of the process at its peak, measured from below and rounded up (see tests/attacks/test_sizes.py)."""
+        """Estimate the peak memory of the process in bytes, rounded up (checked by tests/attacks/test_sizes.py)."""
         tokens = (self.n_queries + self.n_keys) // 2
         return self.fixed + self.per_token * tokens + self.per_cell * self.n_queries * self.n_keys
 
     @property
     def fixed(self) -> int:
-        """The process, and the model's weights twice, while they are loaded or worked through."""
+        """Count the bytes of the process and of the weights twice, while they are loaded or worked through."""
         return self.base + 2 * FLOAT32 * self.n_parameters
 
     @property
     def per_token(self) -> int:
-        """Its states, projections and what feed-forward makes of them; and its names and offsets."""
+        """Count the bytes of a token: states, projections and feed-forward activations; and its names and offsets."""
         return FLOAT32 * STATES * self.d_model + ONE_TOKEN
 
     def fitting(self, room: float) -> int:
@@ -77,8 +77,10 @@ class Work:
 
     @property
     def per_cell(self) -> int:
-        """Of a record its weights, and its copies (weighed by values, and with words joined); or of a layer its
-        scores and weights, and as float64; and of one head what measures and rollout hold.
+        """Count the bytes of a pair of query and key.
+
+        Of a record these are its weights and their copies (weighed by values, and with words joined); or of a layer its
+        scores and weights, also as float64; and of one head what measures and rollout hold.
         """
         record = FLOAT32 * (self.n_maps or self.n_heads * self.n_layers)
         layer = 4 * FLOAT32 * self.n_heads

@@ -85,7 +85,7 @@ class TextTokenizer:
 
     @property
     def entries(self) -> dict[str, int]:
-        """Entry → id."""
+        """Return the vocabulary, entry → id."""
         return dict(self._tokenizer.get_vocab())
 
     def to_json(self) -> str:
@@ -94,7 +94,7 @@ class TextTokenizer:
 
     @cached_property
     def sha256(self) -> str:
-        """The sha256 of the tokenizer."""
+        """Return the sha256 of the tokenizer."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     def encode(self, text: str, max_tokens: int | None = None, keep: KeepKind = "head") -> Encoding:
@@ -112,7 +112,7 @@ class TextTokenizer:
 
     @cached_property
     def unknown_id(self) -> int:
-        """The id of every token that the vocabulary does not hold; -1 where it holds all there can be."""
+        """Return the id of every token outside the vocabulary; -1 where it holds all there can be."""
         found = self._tokenizer.token_to_id(UNKNOWN)
         return -1 if found is None else int(found)
 
@@ -144,7 +144,7 @@ class TextTokenizer:
 
     @property
     def ordinary_ids(self) -> tuple[int, ...]:
-        """Those that are no special tokens, in order."""
+        """List the ids of all tokens but special ones, in order."""
         return tuple(sorted(number for entry, number in self.entries.items() if entry not in SPECIAL))
 
     def ids(self, texts: Iterable[str]) -> Iterator[Int[np.ndarray, " token"]]:

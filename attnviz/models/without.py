@@ -30,7 +30,7 @@ class OutputWeights(NamedTuple):
 
     @property
     def weight(self) -> Float[Tensor, "d_model heads"]:
-        """The weight of the layer, to be written to."""
+        """Return the weight of the layer, to be written to."""
         found = self.module.weight
         assert isinstance(found, Tensor)
         return found.T if self.by_rows else found

@@ -75,7 +75,7 @@ class Corpus:
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """The texts as one object per corpus, so that a model made from them can be cached by it."""
+        """Return the texts as one object per corpus, so that a model made from them can be cached by it."""
         return tuple(document.text for document in self.documents)
 
     def choose(self, index: Sequence[str], *, every: bool) -> list[Document]:

@@ -48,7 +48,7 @@ class Part:
 
     @property
     def needed(self) -> int | None:
-        """How many of the first texts suffice to find the positions; None where all have to be counted."""
+        """Count how many of the first texts suffice to find the positions; None where all have to be counted."""
         has_end = self.bounds and self.bounds[1] and not {*"-%"} & {*"".join(self.bounds)}
         return int(self.bounds[1]) if has_end else None
 

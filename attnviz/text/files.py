@@ -51,7 +51,7 @@ def is_image(name: str) -> bool:
 
 
 def check_encoding(name: str | None) -> None:
-    """Raises InvalidOption where --encoding names none that Python knows."""
+    """Check that Python knows the encoding of --encoding. Raises InvalidOption where it does not."""
     try:
         " ".encode(name or UTF_8)
     except (LookupError, ValueError) as error:  # ValueError: such as `undefined`, or a NUL
@@ -60,7 +60,7 @@ def check_encoding(name: str | None) -> None:
 
 
 def check_kind(start: bytes, name: str, encoding: str | None = None) -> None:
-    """Raises InvalidSource for what is no text, by its first bytes: it says what that is, and what would read it.
+    """Refuse what is no text, by its first bytes. Raises InvalidSource: it says what that is, and what would read it.
 
     What only looks like it, such as a text that begins with "BZh", has neither NUL nor bytes that are not UTF-8.
     """

@@ -97,7 +97,7 @@ def tabulate_answer(maps: AttentionMaps, places: Sequence[Place], part: TokenSel
 
 
 def _group_by_kind(maps: AttentionMaps, places: Sequence[Place]) -> dict[str, list[tuple[HeadPattern, Place]]]:
-    """The heads that have a name, by what it is: first what this text shows most, sinks last."""
+    """Group the heads that have a name by what it is: first what this text shows most, sinks last."""
     names, found = name_heads(maps.heads_alone), defaultdict(list)
     for layer, head in places:
         if not is_mean(maps, (layer, head)) and (name := names[layer][head]).pattern:
@@ -122,7 +122,7 @@ def _find_here(maps: AttentionMaps, places: Sequence[Place]) -> dict[str, tuple[
 
 
 def _find_pairs(maps: AttentionMaps, places: Sequence[Place]) -> list[str]:
-    """The strongest pair of each head whose tokens are no neighbours and no sinks, the largest weights first."""
+    """Find the strongest pair of each head whose tokens are no neighbours and no sinks, the largest weights first."""
     real, found = np.flatnonzero(maps.real_queries), dict[tuple[int, int], tuple[float, Place]]()
     for layer, head in places if maps.self_attention else ():
         if is_mean(maps, (layer, head)):

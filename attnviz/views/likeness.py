@@ -30,5 +30,5 @@ def describe_likeness(divergences: Divergences, names: Sequence[str]) -> str:
 
 
 def _write(similarity: float) -> str:
-    """ ".787"."""
+    """Format a similarity to three digits: ".787"."""
     return f"{similarity:.3f}".removeprefix("0")

@@ -114,7 +114,7 @@ class TokenSelection:
 
     @property
     def rows(self) -> slice | Int[np.ndarray, " query"]:
-        """The queries that are drawn, as an index that copies nothing where they lie in one piece."""
+        """Return the queries that are drawn, as an index that copies nothing where they lie in one piece."""
         return _create_index(self.queries)
 
     def renormalizes(self, maps: AttentionMaps) -> bool:

@@ -18,7 +18,7 @@ MIN_TOKENS = 2  # fewer leave nothing when one is deleted
 def first_tokens(
     scores: Float[np.ndarray, " token"], removable: Bool[np.ndarray, " token"]
 ) -> list[Bool[np.ndarray, " token"]]:
-    """The tokens that the scores put first, for each fraction: as many as fit into it, of equal ones the earliest.
+    """Select the tokens that the scores put first, for each fraction: as many as fit, of equal ones the earliest.
 
     A fraction of less than one token is left out, and one that chooses as many as the one before.
     """
@@ -37,7 +37,7 @@ def describe_short(n_removable: Sequence[int]) -> Iterator[str]:
 
 
 def kendall(one: Float[np.ndarray, " token"], other: Float[np.ndarray, " token"]) -> float:
-    """Kendall's τ-b (1945, doi:10.1093/biomet/33.3.239), from -1 to 1; NaN where either has no two values apart."""
+    """Compute Kendall's τ-b (1945, doi:10.1093/biomet/33.3.239), from -1 to 1; NaN if either has equal values only."""
     first, second = (np.sign(each[:, None] - each[None, :]) for each in (one, other))
     norm = np.sqrt(float((first**2).sum()) * float((second**2).sum()))
     return float((first * second).sum() / norm) if norm else float("nan")

@@ -12,7 +12,10 @@ ALL = "all"
 
 
 def attribute_inputs(spec: AttributeSpec) -> Inputs:
-    """One model with answers, and the texts. Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection."""
+    """Read one model that answers, and the texts.
+
+    Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection.
+    """
     methods_of(spec.method)
     reference = find_model(spec.model).answering()
     reference.check(Attributable)
@@ -25,7 +28,7 @@ def attribute_inputs(spec: AttributeSpec) -> Inputs:
 
 
 def methods_of(names: str) -> list[str]:
-    """Names of methods, all of them for "all". Raises InvalidOption for one that there is not."""
+    """Parse the names of methods, "all" for all of them. Raises InvalidOption for an unknown one."""
     if names.strip() == ALL:
         return [method.name for method in METHODS]
     return list(dict.fromkeys(find(METHODS, name.strip(), "method").name for name in names.split(",")))

@@ -77,7 +77,7 @@ def diff(spec: DiffSpec) -> Events:
 
 
 def _tolerances(spec: DiffSpec) -> Tolerances:
-    """ "1e-4" of all numbers, "jsd=0.01" of one. Raises InvalidOption."""
+    """Parse --tolerance: "1e-4" holds for all numbers, "jsd=0.01" for one. Raises InvalidOption."""
     if spec.exact and (spec.tolerance or spec.pixels is not None):
         raise InvalidOption("--exact leaves no tolerance", hint="Leave out --exact, or --tolerance and --pixels.")
     found: dict[str, float] = {}
@@ -96,7 +96,10 @@ def _tolerances(spec: DiffSpec) -> Tolerances:
 
 
 def _find_file(path: Path) -> Path:
-    """A file as it is; of a folder its manifest, its record or its survey. Raises InvalidSource for neither."""
+    """Find the file to compare: a file itself, or a folder's manifest, record or survey.
+
+    Raises InvalidSource for neither.
+    """
     if not is_folder(path):
         if not exists(path):
             raise InvalidSource(f"cannot read {path}: No such file or directory", hint="Name a file or a folder.")
@@ -110,7 +113,7 @@ def _find_file(path: Path) -> Path:
 
 
 def _find_kind(file: Path) -> str:
-    """What a file is compared as: by the name or the ending; "" of records and other files of weights."""
+    """Find what a file is compared as, by its name or ending; "" for records and other files of weights."""
     if file.name in COMPARED:
         return file.name
     ending = file.suffix.lower()
@@ -147,8 +150,9 @@ def _compare_files(spec: DiffSpec, before: Path, after: Path, tolerances: Tolera
 
 
 def _read_maps(path: Path) -> AttentionMaps:
-    """A record as it is. Of weights that another program wrote the name of the file and its bytes are none of what they
-    say.
+    """Load a record as it is.
+
+    Of weights that another program wrote, the file's name and bytes are not compared.
     """
     if find_kind(path) == "record":
         return store.load(path, inf)
@@ -161,15 +165,16 @@ def _read_maps(path: Path) -> AttentionMaps:
 
 
 def _check_names(names: Iterable[str], known: Sequence[str]) -> None:
-    """Raises InvalidOption for a name that both sides do not have."""
+    """Check that both sides have all names. Raises InvalidOption for one that they do not."""
     for name in names:
         if name not in known:
             raise InvalidOption(f"no measure {name!r} in what is compared", hint=suggest_name(name, known))
 
 
 def _report(found: Diff, spec: DiffSpec, tolerances: Tolerances, sides: Sequence[Path]) -> Result:
-    """Where --measure asks for numbers, these are listed, and what is always said of two records. `sides` are folders
-    or files.
+    """Report the differences, or where --measure asks for numbers these; and what is always said of two records.
+
+    `sides` are folders or files.
     """
     formats = [plugin.name for plugin in choose_renderers(spec.figure.format, spec.figure.open)]
     if drawn := [name for name in formats if name != PAGE_FORMAT]:

@@ -74,7 +74,7 @@ def state_batch(manifest: Manifest) -> Facts:
 
 
 def compare_origins(before: Entry, after: Entry, versions: Sequence[object]) -> list[Difference]:
-    """What a job was made from: its command, settings, texts and weights; and whether it failed.
+    """Compare what a job was made from: its command, settings, texts and weights; and whether it failed.
 
     Where all of that and the versions are the same, the fingerprint says whether defaults or the code are others.
     """
@@ -93,7 +93,10 @@ def compare_origins(before: Entry, after: Entry, versions: Sequence[object]) -> 
 
 
 def compare_numbers(before: Entry, after: Entry, tolerances: Tolerances, counts: Counter[str]) -> Iterator[Difference]:
-    """Every text and number that differs or that only one has. One text at a time: a batch may have many."""
+    """Compare the texts and numbers of a job; yield each that differs or that only one side has.
+
+    One text at a time: a batch may have many.
+    """
     by_text = [{text: [*of] for text, of in groupby(job.numbers, attrgetter("text"))} for job in (before, after)]
     texts: list[Facts] = [{Fact("text", after.name, text=text): "" for text in of} for of in by_text]
     yield from find_differences(*texts, within=tolerances)
@@ -118,7 +121,7 @@ def state_numbers(job: str, tables: Iterable[TextNumbers]) -> Facts:
 def compare_files(
     folders: Sequence[Path], entries: Sequence[Entry], tolerances: Tolerances, counts: Counter[str]
 ) -> Iterator[Difference]:
-    """Every file of a job's two entries, and what was put beside them in the folders of the two batches.
+    """Compare every file of a job's two entries, and what was put beside them in the folders of the two batches.
 
     Raises TooLarge before a pair is read.
     """
@@ -168,7 +171,7 @@ def read_file(folder: Path, file: File) -> bytes:
 
 
 def compare_contents(place: Difference, before: bytes, after: bytes, tolerances: Tolerances) -> Iterator[Difference]:
-    """What two files of other bytes say that differs; none where that is the same. Raises TooLarge."""
+    """Compare what two files of different bytes say; yield nothing where that is the same. Raises TooLarge."""
     compare = COMPARED.get(PurePosixPath(place.file).suffix.lower())
     if tolerances.exact or not compare:
         yield compare_bytes(place, before, after)
@@ -199,7 +202,7 @@ def _compare_pictures(place: Difference, before: bytes, after: bytes, tolerances
 
 
 def _compare_records(place: Difference, before: bytes, after: bytes, tolerances: Tolerances) -> Iterator[Difference]:
-    """By tokens, heads and weights: of how they were made the manifest says more."""
+    """Compare two records by tokens, heads and weights; the manifest says more of how they were made."""
     one, other = (store.read_record(data, place.file) for data in (before, after))
     for each in compare_maps(one, other, tolerances):
         yield replace(each, job=place.job, file=place.file)
@@ -214,7 +217,7 @@ COMPARED = {".png": _compare_pictures, ".safetensors": _compare_records, **dict.
 
 
 def is_same_text(before: bytes, after: bytes, tolerance: float) -> bool:
-    """Whether two text files say the same: the same words and whole numbers, and every other number within `tolerance`.
+    """Check that two text files have the same words and whole numbers, and every other number within `tolerance`.
 
     One that is rounded may also differ by one in its last place, because what is nearly the same may be rounded up or
     down; not so without a tolerance.

@@ -26,7 +26,7 @@ class Job:
 
     @property
     def settings(self) -> dict[str, object]:
-        """What was chosen: every setting that a config can say and that is not at its default."""
+        """Return the chosen settings: each that a config can say and that is not at its default."""
         return {
             name: self.written.get(name, value)
             for name, value in find_changed(self.spec).items()

@@ -25,7 +25,7 @@ SORTED = frozenset({"configs", "versions", "settings", "inputs"})  # of the numb
 
 
 def to_bytes(manifest: Manifest) -> bytes:
-    """The manifest as JSON in ASCII. A lone surrogate, which no parser takes back, becomes U+FFFD.
+    """Encode the manifest as JSON in ASCII. A lone surrogate, which no parser takes back, becomes U+FFFD.
 
     Raises ValueError for a number that JSON does not have.
     """
@@ -37,7 +37,10 @@ def to_bytes(manifest: Manifest) -> bytes:
 
 
 def from_file(path: Path) -> Manifest:
-    """The manifest in a file. Raises InvalidConfig where it cannot be read, or is not one that this version writes."""
+    """Read the manifest in a file.
+
+    Raises InvalidConfig where it cannot be read, or is not one that this version writes.
+    """
     try:
         data = parse_json(read_bytes(path, MAX_MANIFEST, InvalidSource).decode("utf-8"))
         json.dumps(data, ensure_ascii=False).encode()  # raises where a text holds half a character
@@ -78,7 +81,7 @@ def _check_entries(path: Path, entries: Sequence[Entry]) -> None:
 
 
 def _is_within(path: str, folder: str) -> bool:
-    """Whether a path is written as a manifest writes it, and leads to what lies below `folder`."""
+    """Check that a path is written as a manifest writes it, and leads to what lies below `folder`."""
     first, *below = PurePosixPath(path).parts or ("",)
     plain = str(PurePosixPath(path)) == path and not UNSAFE.search(path)
     plain &= all(len(part.encode("utf-8", "surrogatepass")) <= MAX_PART for part in below)
@@ -86,7 +89,7 @@ def _is_within(path: str, folder: str) -> bool:
 
 
 def job_from_manifest(entry: Entry, root: Path, where: str) -> Job:
-    """The job that an entry tells of. Relative paths in its settings start from `root`, as from a config's folder.
+    """Rebuild the job of an entry. Relative paths in its settings start from `root`, as from a config's folder.
 
     Raises InvalidConfig for a command or a setting that this version does not know.
     """

@@ -15,7 +15,7 @@ DEVICES = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNOR
 
 
 def name_error(name: str) -> str:
-    """Why `name` cannot be a job's, "" if it can."""
+    """Say why `name` cannot be a job's name, "" if it can."""
     if len(name) > MAX_LENGTH:
         return f"the name {shorten(name)} has more than {MAX_LENGTH} characters"
     if not re.fullmatch(NAME, name):
@@ -30,7 +30,7 @@ def name_error(name: str) -> str:
 
 
 def combinations(name: str, matrix: Mapping[str, Sequence[object]]) -> list[tuple[str, dict[str, object]]]:
-    """Every combination of the values, the last setting varying fastest, each with its name: "mine-heads-8-index-0".
+    """List every combination of the values, the last setting varying fastest, each named as in "mine-heads-8-index-0".
 
     A name that ends in the first setting does not repeat it: a job called heads makes "heads-8-index-0".
     """
@@ -47,7 +47,7 @@ def combinations(name: str, matrix: Mapping[str, Sequence[object]]) -> list[tupl
 
 
 def _labels(values: Sequence[object]) -> list[str]:
-    """What stands for each value in a name: the value, its unsafe characters as _.
+    """Label each value for a name: the value, its unsafe characters as _.
 
     Where such labels would be long, empty or the same for two values, the values are numbered from 1 instead.
     """

@@ -20,7 +20,7 @@ NAMES_OR_PATHS = frozenset({"dataset", "model", "models"})
 
 
 def from_folder(folder: Path, settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings with their paths from the current folder; and as they were written, those that this changed."""
+    """Resolve the paths in settings that start from `folder`; return all settings, and the changed ones as written."""
     found = dict(settings)
     for setting in settings.keys() & {*PATHS, *NAMES_OR_PATHS}:
         match settings[setting]:
@@ -50,7 +50,7 @@ def find_needed_jobs(jobs: Sequence[Job], folder: Path) -> dict[str, set[str]]:
 
 
 def _from_folder(folder: Path, setting: str, written: str) -> str:
-    """Raises nothing: what is no path stays a name."""
+    """Resolve a path that may be a name; what is no path stays a name. Raises nothing."""
     if written == "~" or written.startswith("~/") or Path(written).is_absolute() or not written:
         return written
     path = folder / written

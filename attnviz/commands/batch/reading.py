@@ -37,7 +37,7 @@ SCALARS: dict[str, tuple[str, Callable[[str], Any]]] = {  # how each kind is wri
 
 
 def read(path: Path) -> SourceFile:
-    """The file at `path`. What is wrong with it is in its problems, nothing is raised."""
+    """Read the file at `path`. What is wrong with it is in its problems, nothing is raised."""
     source = SourceFile(str(path))
     try:
         with open_input(path) as file:
@@ -131,7 +131,7 @@ class _Reading:
         return members
 
     def name(self, key: Any, steps: Steps) -> Any:
-        """A member's name, a text. None where it cannot be one, and then that is told."""
+        """Read a member's name, a text. None where it cannot be one, and then that is told."""
         if not isinstance(key, yaml.ScalarNode):
             return self.refuse(key, steps, "a list or a mapping cannot be a name")
         name = self.scalar(key, steps)

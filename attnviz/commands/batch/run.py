@@ -109,7 +109,7 @@ def _progress(done: Done, number: int, total: int) -> Progress:
 
 
 def _failure(done: Collection[Done], total: int) -> Exception | None:
-    """Of the disk, if it was that for one of the jobs at least."""
+    """Return the error that a batch with failed jobs ends with: OutputError if at least one failed on the disk."""
     failed = [each for each in done if each.how == "failed"]
     if not failed:
         return None
@@ -120,7 +120,7 @@ def _failure(done: Collection[Done], total: int) -> Exception | None:
 
 
 def _entries(folder: Path) -> dict[str, Entry]:
-    """What earlier runs made, by name: of the manifest, and of a run that was broken off after it.
+    """Read the entries of earlier runs by name: of the manifest, and of a run that was broken off after it.
 
     What cannot be read is made again: it is no input of the user's.
     """
@@ -138,7 +138,7 @@ def _keep(entry: Entry, folder: Path) -> None:
 
 
 def _clear(folder: Path, plan: BatchPlan, before: Mapping[str, Entry], done: Mapping[str, Done]) -> None:
-    """Of the progress only this stays: what lies there of jobs that failed now, or were not begun, and were made once.
+    """Remove the progress files, except of jobs that failed now, or were not begun, and were made once.
 
     Their old files are still there, and the next run has to know them.
     """
@@ -151,7 +151,7 @@ def _clear(folder: Path, plan: BatchPlan, before: Mapping[str, Entry], done: Map
 
 
 def batch_report(manifest: Manifest, ended: Mapping[str, str], folder: str) -> Report:
-    """How each job ended; `ended` says by its name whether it was made, unchanged or failed."""
+    """Report how each job ended; `ended` says by its name whether it was made, unchanged or failed."""
     rows = []
     for entry in manifest.jobs:
         why = escape_for_display(entry.error, MAX_MESSAGE_LENGTH) if entry.error else ""
@@ -178,7 +178,10 @@ def plan_report(jobs: Sequence[Job], folder: str) -> Report:
 
 
 def how_ended(ended: Iterable[str], total: int) -> str:
-    """ "2 made, 1 failed, 3 not begun"; `ended` says of each job that was begun how it ended."""
+    """Count the jobs by how they ended: "2 made, 1 failed, 3 not begun".
+
+    `ended` says of each job that was begun how it ended.
+    """
     counts = Counter(ended)
     left = total - counts.total()
     said = [f"{counts[how]} {how}" for how in ("made", "unchanged", "failed") if counts[how]]

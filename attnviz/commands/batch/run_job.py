@@ -35,7 +35,7 @@ def _command(job: Job) -> Command:
 
 
 def fingerprint(job: Job, inputs: dict[str, str]) -> str:
-    """Of everything that the job's files follow from: two jobs with the same one make the same files."""
+    """Hash everything that the job's files follow from: two jobs of the same fingerprint make the same files."""
     # Paths as they are written: where a config lies on this machine changes nothing.
     values = list_values(job.spec) | job.written
     settings = {name: value for name, value in values.items() if name not in NOT_IN_CONFIGS}
@@ -69,7 +69,7 @@ def run_job(job: Job, folder: Path) -> Entry:
 
 
 def describe_file(path: Path, folder: Path) -> File:
-    """A file as it lies on the disk."""
+    """Describe a file on the disk by its path from `folder`, sha256 and size."""
     data = path.read_bytes()
     return File(path.relative_to(folder).as_posix(), hashlib.sha256(data).hexdigest(), len(data))
 
@@ -80,7 +80,7 @@ def _write_to(spec: Any, out: Path) -> Any:
 
 
 def _write_documents(report: Report, result: Result, folder: Path, job: Job) -> Iterator[Path]:
-    """The rows if they have a name, the report as Markdown that shows the PNGs, and else as all that it can be."""
+    """Write the rows if they have a name, the report as Markdown that shows the PNGs, and every other form it has."""
     store.make_folder(folder)
     command = _command(job)
     if command.rows:

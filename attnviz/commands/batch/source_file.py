@@ -61,7 +61,7 @@ class SourceFile:
 
 
 def format_path(steps: Sequence[str | int]) -> str:
-    """jobs[2].heatmap.heads"""
+    """Format the steps to a value as in "jobs[2].heatmap.heads"."""
     plain = (isinstance(step, str) and PLAIN_NAME.fullmatch(step) for step in steps)
     written = (f".{step}" if name else f"[{shorten(step)}]" for name, step in zip(plain, steps, strict=True))
     return "".join(written).removeprefix(".")

@@ -101,6 +101,6 @@ def _is_as_made(file: File, folder: Path) -> bool:
 
 
 def _describe_failure(job: Job, error: str, disk_failed: bool = False) -> Done:
-    """With its settings: `diff --again` tries the same."""
+    """Describe a failed job, with its settings: `diff --again` tries the same."""
     entry = Entry(job.name, job.command, job.settings, "", {}, (), (), (), error=error)
     return Done(entry, "failed", disk_failed)

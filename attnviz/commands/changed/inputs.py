@@ -11,7 +11,10 @@ from attnviz.models.loading import find_model
 
 
 def read_pair(spec: ChangedSpec) -> Inputs:
-    """Two models, or one and a folder of LoRA, and the texts. Raises InvalidModel, InvalidOption, InvalidSource."""
+    """Read two models, or one and a folder of LoRA, and the texts.
+
+    Raises InvalidModel, InvalidOption, InvalidSource.
+    """
     from attnviz.models.huggingface.files import ADAPTER, CONFIG  # what reads the hub comes with it
 
     folder = expand_path(spec.tuned, InvalidModel)

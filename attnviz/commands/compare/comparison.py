@@ -56,12 +56,12 @@ class ComparedModel:
 
     @property
     def label(self) -> str:
-        """Its name as it can be shown."""
+        """Return the model's name as it can be shown."""
         return escape_for_display(self.name, 40)
 
     @property
     def n_layers(self) -> int:
-        """How many layers attend."""
+        """Count the layers that attend."""
         return len(self.layer_numbers)
 
 
@@ -80,17 +80,17 @@ class Comparison:
 
     @cached_property
     def n_texts(self) -> int:
-        """How many texts were compared."""
+        """Count the texts that were compared."""
         return len(self.per_text(UNIFORM, "tokens"))
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
-        """Those of the measures asked for that all models have."""
+        """Select the measures asked for that all models have."""
         return tuple(m for m in self.asked if all(self.has(model.name, m.name) for model in self.models))
 
     @cached_property
     def _by_model(self) -> Mapping[object, tuple[Numbers, Numbers]]:
-        """All rows of each model, and their means by text."""
+        """Group all rows by model, and their means by text."""
         means = {model: rows for (model,), rows in self.numbers.aggregate("mean", "text", "model").group("model")}
         return {model: (rows, means[model]) for (model,), rows in self.numbers.group("model")}
 
@@ -117,14 +117,14 @@ class Comparison:
 
     @cached_property
     def left_out(self) -> tuple[float, ...]:
-        """The share of each model's attention to markers, over the texts that they were left out of; () of none."""
+        """Return each model's share of attention to markers, over the texts that they were left out of; () if none."""
         if not self.has(self.models[0].name, "left_out"):
             return ()
         return tuple(self.mean(model.name, "left_out") for model in self.models)
 
     @cached_property
     def results(self) -> Mapping[str, list[Row]]:
-        """What is said of each measure, and of `right` where all models are judged: a row for each model.
+        """Summarize each measure, and `right` where all models are judged: a row for each model.
 
         A row has the `mean`; before them comes that of attention that favours nothing, where it has one. Each model
         after the first has how far it lies above that (`difference`) over the `n` texts that both have a number of,
@@ -145,12 +145,12 @@ class Comparison:
 
     @cached_property
     def heads(self) -> tuple[tuple[ComparedModel, int, int], ...]:
-        """The heads of all models in order: the model, the place of the layer, the head."""
+        """List the heads of all models in order: the model, the place of the layer, the head."""
         return tuple((model, *place) for model in self.models for place in np.ndindex(model.n_layers, model.n_heads))
 
     @property
     def head_names(self) -> tuple[str, ...]:
-        """Their names: "multi:8 · 0.1"; the layer, or model, is left out where there is one."""
+        """Name all heads: "multi:8 · 0.1"; the layer, or the model, is left out where there is only one."""
         layered = any(max(model.layer_numbers, default=0) for model in self.models)
         return tuple(
             f"{escape_for_display(model.name, MAX_NAME_LENGTH)} · " * (len(self.models) > 1)
@@ -161,7 +161,7 @@ class Comparison:
 
     @property
     def slugs(self) -> tuple[str, ...]:
-        """A file name for each model, of safe characters only and no two alike."""
+        """Return a file name for each model, of safe characters only and no two alike."""
         found = [re.sub("[^A-Za-z0-9._-]+", "-", model.name).strip("-.")[:40] or "model" for model in self.models]
         return tuple(f"{slug}-{place}" if found.count(slug) > 1 else slug for place, slug in enumerate(found))
 

@@ -42,7 +42,7 @@ def compute_cost(n_tokens: Float64[np.ndarray, " text"], n_layers: int, n_heads:
 
 
 def costs_table(comparison: Comparison) -> Table:
-    """A row per fact, a column per model. n tokens, d = d_model, h heads, in L layers."""
+    """Tabulate the costs: a row per fact, a column per model. n tokens, d = d_model, h heads, in L layers."""
     columns = (Column("what"), *(Column(model.label) for model in comparison.models))
     rows = [(label, *cells) for label, cells in _list_costs(comparison)]
     over = " (means over the texts)" if comparison.n_texts > 1 else ""
@@ -98,7 +98,7 @@ def _write_interval(interval: Interval | None) -> str:
 
 
 def write_count(number: float) -> str:
-    """ "1.93 M"; plain below a thousand."""
+    """Format a count: "1.93 M"; plain below a thousand."""
     power = 0
     while abs(number) >= 999.5 and power < len(THOUSANDS) - 1:
         number, power = number / 1000, power + 1
@@ -106,19 +106,22 @@ def write_count(number: float) -> str:
 
 
 def theory_blocks(n: int, d: int, k: int) -> tuple[Block, ...]:
-    """The table for n tokens of width d and kernels of width k, and where sources disagree. Raises nothing."""
+    """Tabulate layers for n tokens of width d and kernels of width k; note where sources differ. Raises nothing."""
     columns = [Column(name) for name in ("layer", "operations", "", "steps", " ", "longest path", "  ")]
     title = f"Layers that connect n = {n} {pluralize(n, 'tokens')} of width d = {d} (kernel k = {k})"
     return (Table("theory", title, "compared", tuple(columns), tuple(_rows(n, d, k))), *map(Note, _remarks(n, d)))
 
 
 def stack_height(n: int, k: int) -> int:
-    """Layers of contiguous convolutions of width k until one output has seen all of n tokens: 1 + L (k - 1) ≥ n."""
+    """Count the layers of contiguous convolutions of width k until an output has seen n tokens: 1 + L (k - 1) ≥ n."""
     return ceil((n - 1) / (k - 1))
 
 
 def count_dilated_layers(n: int, k: int) -> int:
-    """Layers of dilated convolutions of width k, dilation k to the power of the layer, until one has: k^L ≥ n."""
+    """Count the layers of dilated convolutions of width k until an output has seen n tokens: k^L ≥ n.
+
+    The dilation is k to the power of the layer.
+    """
     height, reach = 0, 1
     while reach < n:
         height, reach = height + 1, reach * k

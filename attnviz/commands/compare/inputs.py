@@ -13,7 +13,7 @@ MAX_MODELS = 8
 
 
 def compare_inputs(spec: CompareSpec) -> Inputs:
-    """The models and the texts; without a choice the first of the sample.
+    """Read the models and the texts; without a choice the first of the sample.
 
     Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection.
     """

@@ -76,7 +76,7 @@ def distributions_picture(whole: Comparison) -> Charts | None:
 
 
 def find_shared_layers(spec: CompareSpec, last: Sequence[AttentionMaps]) -> tuple[int, ...]:
-    """The numbers of those that are asked for, of the layers that all models have."""
+    """Select the layers that are asked for, by number, of those that all models have."""
     shared = sorted(set.intersection(*(set(maps.layer_numbers) for maps in last)))
     if not shared:
         raise InvalidSelection("no layer of one number attends in all models", hint="Compare them on several texts.")
@@ -84,7 +84,7 @@ def find_shared_layers(spec: CompareSpec, last: Sequence[AttentionMaps]) -> tupl
 
 
 def choose_query(spec: CompareSpec, last: Sequence[AttentionMaps], layer: int) -> int:
-    """The one asked for, else the one on which the heads of all models differ most from their mean."""
+    """Choose the query asked for, else the one on which the heads of all models differ most from their mean."""
     if spec.query is not None:
         return find_token(decode_argument(spec.query), last[0].queries.pieces)
     rows = np.concatenate([layer_rows(maps, maps.layer_numbers.index(layer)) for maps in last])
@@ -100,7 +100,7 @@ def map_pictures(
     query: int,
     scale: ScaleKind = "lift",
 ) -> tuple[Picture, ...]:
-    """For each layer number: every map on one scale, the differences from the first model, one query in every head.
+    """Build for each layer every map on one scale, the differences from the first model, one query in every head.
 
     The models have the same tokens. Of a model with several heads their mean stands first.
     """
@@ -146,7 +146,7 @@ def similarity_picture(divergences: Divergences, names: Sequence[str]) -> Heatma
 
 
 def highest(pictures: Sequence[Picture]) -> float:
-    """The largest weight on any of the maps that share the report's scale."""
+    """Find the largest weight on any of the maps that share the report's scale."""
     shared = [each for each in pictures if isinstance(each, HeatmapGrid | Heatmap) and each.scale is None]
     maps = (one for each in shared for one in (each.maps if isinstance(each, HeatmapGrid) else (each,)))
     return max((float(one.values.max()) for one in maps), default=1.0)
@@ -171,8 +171,10 @@ def _map_layer(maps: AttentionMaps, name: str, title: str, layer: int, head: int
 
 
 def _difference(of: Heatmap, first: Heatmap, name: str, said: str, kind: ScaleKind) -> Heatmap:
-    """The means of two models on a scale around 0: of the multiples that both maps show, how often one doubles into the
-    other, from 1/16 to 16 times; on any other scale the weights of one minus those of the other.
+    """Subtract the means of two models, on a scale around 0.
+
+    Of the multiples that both maps show it is how often one doubles into the other, from 1/16 to 16 times; on any other
+    scale the weights of one minus those of the other.
     """
     multiples = lift_scale()
     doublings = kind == multiples.kind
@@ -192,7 +194,7 @@ def _difference(of: Heatmap, first: Heatmap, name: str, said: str, kind: ScaleKi
 
 
 def _query(tokens: Tokens, shown: Sequence[tuple[Heatmap, str]], query: int, name: str, said: str) -> Heatmap:
-    """One query's attention: a row for each head of each model."""
+    """Build the map of one query's attention: a row for each head of each model."""
     if not 0 <= query < len(tokens):
         raise InvalidSelection(f"no query {query}", hint=f"This text has queries 0 to {len(tokens) - 1}.")
     first, _ = shown[0]
@@ -209,5 +211,5 @@ def _query(tokens: Tokens, shown: Sequence[tuple[Heatmap, str]], query: int, nam
 
 
 def _columns(n_maps: int) -> int:
-    """As many maps in a row as leave the fewest places empty: about five."""
+    """Choose the number of maps in a row, about five, that leaves the fewest places empty."""
     return n_maps if n_maps <= 5 else min((5, 4, 6), key=lambda n_columns: -n_maps % n_columns)

@@ -47,7 +47,7 @@ def align(several: Sequence[AttentionMaps]) -> Aligned:
 
 
 def without_markers(maps: AttentionMaps) -> AttentionMaps:
-    """The attention between tokens of the text. What goes to markers such as [CLS] goes to the `sink` of each row.
+    """Restrict attention to tokens of the text: what goes to markers such as [CLS] goes to the `sink` of each row.
 
     Nothing is renormalised: rows and sinks sum to 1. Self-attention only. Raises InvalidOption for other attention, and
     where all tokens are markers.

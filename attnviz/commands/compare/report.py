@@ -26,7 +26,7 @@ def compare_report(
     theory: Sequence[Block],
     spec: CompareSpec,
 ) -> Report:
-    """What it all says, pictures, the numbers beside each other, what they cost, and theory if wanted."""
+    """Build the report: the verdict, pictures, the numbers beside each other, what they cost, and theory if wanted."""
     title = spec.figure.title
     blocks: list[Block] = [*verdict(comparison)]
     blocks += [*pictures, *_measures(comparison, spec.measure), costs_table(comparison), *theory]
@@ -55,7 +55,7 @@ def compare_report(
 
 
 def compare_rows(comparison: Comparison) -> Iterator[Row]:
-    """For a spreadsheet: one row per measure and model, the difference from the first model beside it."""
+    """List the rows for a spreadsheet: one per measure and model, the difference from the first model beside it."""
     yield ("measure", "unit", "of", "model", *NUMBERS, "no interval because")
     for measure in comparison.measures:
         of = measure.name, measure.unit, "all heads of a layer" if measure.level == "layer" else "each head"
@@ -65,7 +65,9 @@ def compare_rows(comparison: Comparison) -> Iterator[Row]:
 
 
 def _measures(comparison: Comparison, named: Sequence[str]) -> Iterator[Table]:
-    """Means, beside those of one other model how far it is from the first, and all differences with their intervals."""
+    """Tabulate the means, beside those of a single other model its difference from the first; then all differences with
+    their intervals.
+    """
     name, *others = (model.label for model in comparison.models)
     n_models = len(comparison.models)
     rows: list[tuple[Cell, ...]] = []
@@ -129,7 +131,7 @@ def _remarks(comparison: Comparison) -> Iterator[Note]:
 
 
 def _are_cut(comparison: Comparison) -> bool:
-    """Whether less than the whole texts is compared."""
+    """Tell whether less than the whole texts is compared."""
     return not comparison.merged and comparison.mean(UNIFORM, "tokens") < comparison.mean(UNIFORM, "in_text")
 
 
@@ -145,7 +147,7 @@ def _describe_size(comparison: Comparison) -> str:
 
 
 def _data(comparison: Comparison) -> Mapping[str, object]:
-    """Everything, as it was measured: per text and per head."""
+    """Return everything as it was measured: per text and per head."""
     models = comparison.models
     return {
         "texts": {

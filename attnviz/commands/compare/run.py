@@ -105,7 +105,7 @@ def _describe_model(model: AttentionModel, maps: AttentionMaps, predictions: tup
 
 
 def _check_room(models: Sequence[AttentionModel], text: str, max_memory: float) -> None:
-    """Raises TooLarge where one text's maps through all models would not fit together."""
+    """Check that one text's maps through all models fit together in memory. Raises TooLarge where they do not."""
     sizes = [model.map_size(text) for model in models]
     n_queries, n_keys = (max(of_side) for of_side in zip(*sizes, strict=True))
     cells = sum(model.n_layers * model.n_heads * math.prod(size) for model, size in zip(models, sizes, strict=True))
@@ -125,7 +125,7 @@ def _notices(spec: CompareSpec, inputs: Inputs, untrained: Sequence[str]) -> Ite
 
 
 def _open_models(references: Sequence[ModelReference], texts: Iterable[str]) -> list[AttentionModel]:
-    """In their order, each under a name of its own: two checkpoint folders may be called alike."""
+    """Open the models in order, each under a name of its own: two checkpoint folders may be called alike."""
     names = [reference.name.encode("utf-8", "backslashreplace").decode() for reference in references]
     models = []
     for place, (reference, name) in enumerate(zip(references, names, strict=True)):
@@ -135,7 +135,7 @@ def _open_models(references: Sequence[ModelReference], texts: Iterable[str]) -> 
 
 
 def _predictions(model: AttentionModel, documents: Sequence[Document], spec: ModelOptions) -> tuple[Prediction, ...]:
-    """None where the model does not classify."""
+    """Classify the texts; return no predictions where the model does not classify."""
     if not isinstance(model, Classifies):
         return ()
     limits = [limit for limit in (spec.max_tokens, model.max_tokens) if limit is not None]
@@ -143,7 +143,10 @@ def _predictions(model: AttentionModel, documents: Sequence[Document], spec: Mod
 
 
 def _reads(model: AttentionModel, predictions: Sequence[Prediction], documents: Sequence[Document]) -> bool:
-    """Whether it knows half of the tokens of at least one text. A model that answers nothing is asked for its maps."""
+    """Check that the model knows half of the tokens of at least one text.
+
+    A model that answers nothing is asked for its maps.
+    """
     if predictions:
         return any(each.is_judged for each in predictions)
     return any(not model.attention(each.text, each.name).queries.mostly_unknown for each in documents)

@@ -44,7 +44,7 @@ def render_inputs(spec: RenderSpec) -> Inputs:
 
 
 def check_weights_memory(chosen: FileArray, max_memory: float) -> None:
-    """Raises TooLarge where an array, the record made of it and its pictures need more than `max_memory` GiB."""
+    """Check that an array, the record made of it and its pictures fit into `max_memory` GiB. Raises TooLarge."""
     *n_layers, n_heads, n_queries, n_keys = (1, 1, 1, *chosen.shape)
     n_copies = 3 + ceil(chosen.item_size / FLOAT32)
     check_memory(Work(n_queries, n_keys, n_heads, prod(n_layers), n_copies=n_copies), max_memory)

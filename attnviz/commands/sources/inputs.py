@@ -11,7 +11,7 @@ DECODERS = "attnviz sources takes a decoder: --model smollm2, a folder, or a nam
 
 
 def sources_inputs(spec: SourcesSpec) -> Inputs:
-    """A decoder and a prompt. Raises InvalidOption, InvalidModel, InvalidSource, InvalidText."""
+    """Read a decoder and a prompt. Raises InvalidOption, InvalidModel, InvalidSource, InvalidText."""
     if not spec.text.chosen and spec.text.inline_text is None:
         raise InvalidOption("no prompt", hint='Give a file of passages: attnviz sources notes.txt --question "…".')
     for name in ("question", "answer"):

@@ -41,7 +41,7 @@ class Sources:
 
     @property
     def said(self) -> str:
-        """The answer as it is written: a character that several tokens are bytes of stands once."""
+        """Join the answer as it is written: a character that several tokens are bytes of stands once."""
         spans = zip(self.answer.pieces, self.answer.offsets, strict=True)
         return "".join(piece for piece, _ in dict.fromkeys(spans))
 

@@ -28,7 +28,7 @@ Found = TypeVar("Found")
 def call_with_model(
     opening: tuple[ModelReference, tuple[str, ...]], function: Callable[..., Found], *given: Any
 ) -> Found:
-    """What a worker does: open the model, by what `open_model` takes, and measure. Raises what that raises."""
+    """Open the model, by what `open_model` takes, and measure: the work of a worker. Raises what `function` raises."""
     return function(open_model(*opening), *given)
 
 

@@ -25,7 +25,7 @@ N_REPEATED, N_DRAWS = 50, 10  # tokens that come twice, and how often others are
 
 
 def check_facts(model: AttentionModel, asked: Sequence[str]) -> None:
-    """Raises InvalidOption for what cannot be measured of this model: it is said before the first text is."""
+    """Refuse what cannot be measured of this model, before the first text is. Raises InvalidOption."""
     if "random" in asked and model.n_attention_parameters == 0:
         raise InvalidOption(f"{model.name} has no weights to draw anew", hint="Use --null none.")
     if "repeat" in asked and _n_repeated(model) < 2:
@@ -97,6 +97,6 @@ def draw_repeats(model: AttentionModel, n_draws: int) -> list[list[int]]:
 
 
 def _n_repeated(model: AttentionModel) -> int:
-    """How many tokens come twice: both times have to have room."""
+    """Count the tokens that come twice: both times have to have room."""
     most = model.find_max_ids()
     return N_REPEATED if most is None else min(N_REPEATED, most // 2)

@@ -55,32 +55,32 @@ class Survey:
 
     @cached_property
     def texts(self) -> Numbers:
-        """Those with tokens, in order."""
+        """Select the texts with tokens, in order."""
         return self.read.take(np.flatnonzero(self.read.array(TOKENS) > 0))
 
     @property
     def n_queries(self) -> int:
-        """How many tokens they have."""
+        """Count the tokens of all texts."""
         return int(self.texts.array(TOKENS).sum())
 
     @property
     def skipped(self) -> list[str]:
-        """The names of those without tokens."""
+        """List the names of the texts without tokens."""
         return [row["name"] for row in self.read.rows() if row[TOKENS] is None]
 
     @property
     def is_whole(self) -> bool:
-        """Whether no text is missing."""
+        """Tell whether no text is missing."""
         return self.facts is not None and self.info.n_texts == len(self.read)
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """The files."""
+        """List the survey's files."""
         return (self.folder / NAME, self.folder / MOMENTS, *sorted(self.folder.glob(TEXTS.format("*"))))
 
     @cached_property
     def tables(self) -> Tables:
-        """What the survey says."""
+        """Tabulate what the survey says."""
         return tabulate(self.info, self.texts, self.attended, self.facts or ModelFacts(), self.read_values)
 
     def read_values(self, measure: SurveyMeasure) -> Float64[np.ndarray, "text place"]:

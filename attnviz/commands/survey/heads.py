@@ -65,7 +65,7 @@ def top_words(survey: Survey, top: int, min_support: int) -> Iterator[list[tuple
 
 
 def survey_rows(survey: Survey) -> Iterator[tuple[Cell | None, ...]]:
-    """For a spreadsheet: a row per head or layer and measure."""
+    """List the rows for a spreadsheet: one per head or layer and measure."""
     columns, labels = ("layer", "head", "measure", "unit", *SPREAD), label_heads(survey)
     yield (*columns, "label")
     for row in survey.tables.numbers.select(over=TEXTS).rows():
@@ -93,7 +93,7 @@ def list_heads(survey: Survey) -> Iterator[dict[str, Any]]:
 
 
 def survey_data(survey: Survey) -> Mapping[str, object]:
-    """Everything that is known of each head."""
+    """Return everything that is known of each head."""
     info, (numbers, _, extremes, differences, classes) = survey.info, survey.tables
     texts = {at: of.table.drop_columns([*KEYS, "rank"]).to_pylist() for at, of in extremes.group(*KEYS)}
     measures = dict[str, dict[str, Any]]()

@@ -12,7 +12,7 @@ from attnviz.text.dataset import stream_corpus
 
 
 def survey_inputs(spec: SurveySpec) -> Inputs:
-    """One model and a stream of texts. Raises InvalidOption, InvalidModel or InvalidSource."""
+    """Read one model and a stream of texts. Raises InvalidOption, InvalidModel or InvalidSource."""
     parse_shard(spec.shard)
     choose_measures(spec.measure)
     if spec.model.max_tokens is None or spec.model.max_tokens < 2:

@@ -94,8 +94,10 @@ def ablation_numbers(
     others: Sequence[Document],
     means: np.ndarray | None,
 ) -> dict[str, np.ndarray]:
-    """What the right answer's probability loses without each head; without a label that the model knows, that of the
-    model's own answer. Queries are of the first of the others that has tokens, and NaN where none has.
+    """Measure what the right answer's probability loses without each head.
+
+    Without a label that the model knows, it is that of the model's own answer. Queries are of the first of the others
+    that has tokens, and NaN where none has.
     """
     kinds = [each.name.removeprefix(ABLATION) for each in info.measures if each.name.startswith(ABLATION)]
     if not kinds:
@@ -115,6 +117,6 @@ def ablation_numbers(
 
 
 def text_hash(number: int, text: str) -> int:
-    """What decides whether a text is in the sample: even for equal texts another one each."""
+    """Hash a text, to decide whether it is in the sample: equal texts have different hashes, by their numbers."""
     digest = hashlib.blake2b(f"{number} ".encode() + text.encode("utf-8", "replace"), digest_size=8).digest()
     return int.from_bytes(digest, "big")

@@ -50,7 +50,7 @@ class SurveyPlan:
     means: np.ndarray | None = None  # what heads give on average, where they are to be replaced by that
 
     def blocks(self) -> Iterator[tuple[int, tuple[Document, ...]]]:
-        """The blocks of this shard with their numbers: every n-th, so that no shard has to know how many there are."""
+        """Yield the blocks of this shard with their numbers: every n-th, so that no shard has to know their count."""
         number, of = self.shard
         documents = self.stream.documents()
         for block in count():

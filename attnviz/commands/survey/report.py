@@ -97,13 +97,13 @@ def survey_report(survey: Survey, top: int, title: str | None = None) -> Report:
 
 
 def choose_shown_measures(survey: Survey, level: str) -> tuple[SurveyMeasure, ...]:
-    """Measures that were asked for: those that only name heads have a table of their own."""
+    """Choose the measures that were asked for: those that only name heads have a table of their own."""
     found = [each for each in survey.info.measures if each.level == level and not each.name.startswith(ABLATION)]
     return tuple(measure for measure in found if measure.name not in FOR_LABELS) or tuple(found)
 
 
 def _distance(survey: Survey) -> Charts:
-    """A chart per layer, a line per head. Of many heads those are drawn that have the highest peaks."""
+    """Build a chart per layer, with a line per head. Of many heads those with the highest peaks are drawn."""
     info, (shares, _) = survey.info, list_curves(survey.tables.numbers)
     at, highest = tuple(map(float, range(-info.reach, info.reach + 1))), float(shares.max())
     charts = []
@@ -116,7 +116,7 @@ def _distance(survey: Survey) -> Charts:
 
 
 def _means_table(survey: Survey, level: str) -> Table:
-    """A row per head with its label, or one per layer: the mean over texts of each measure with its interval."""
+    """Tabulate each measure's mean over texts with its interval: a row per head with its label, or one per layer."""
     info, measures, of_heads = survey.info, choose_shown_measures(survey, level), level == "head"
     columns = [Column("layer"), *([Column("head")] if of_heads else [])]
     rows: list[list[Cell]] = [[n for n in at if n is not None] for at in info.list_places(level)]
@@ -163,7 +163,7 @@ def _patterns_table(survey: Survey) -> Table:
 
 
 def _probes_table(survey: Survey) -> Table:
-    """A row per head: induction, duplicate and previous token, on random tokens that come twice."""
+    """Tabulate the probes, a row per head: induction, duplicate and previous token, on repeated random tokens."""
     found = survey.tables.numbers.select(over=REPEATS)
     probes = {str(name).removesuffix(ON_REPEATS): of.array("mean").tolist() for (name,), of in found.group("measure")}
     rows = [(*of, *scores) for of, *scores in zip(survey.info.heads, *probes.values(), strict=True)] if probes else []
@@ -173,7 +173,10 @@ def _probes_table(survey: Survey) -> Table:
 
 
 def _extremes(survey: Survey, top: int, telling: Sequence[Head]) -> Iterator[Table]:
-    """Which texts to open, by their numbers. Of many heads those that have a name, by one measure and one text each."""
+    """Tabulate which texts to open, by their numbers.
+
+    Of many heads those that have a name, by one measure and one text each.
+    """
     measures, (numbers, _, extremes, *_) = choose_shown_measures(survey, "head"), survey.tables
     is_short = len(survey.info.heads) > MAX_LISTED
     for measure in measures[:1] if is_short else measures:
@@ -194,7 +197,7 @@ def _extremes(survey: Survey, top: int, telling: Sequence[Head]) -> Iterator[Tab
 
 
 def _words_table(survey: Survey) -> Table:
-    """The words that receive most beyond an equal share."""
+    """Tabulate the words that receive most beyond an equal share."""
     rows = []
     for of, found in zip(survey.info.heads, top_words(survey, N_WORDS, MIN_SUPPORT), strict=True):
         beyond = (each for each in found if each[1] > 1)

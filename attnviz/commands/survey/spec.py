@@ -73,17 +73,17 @@ class SurveySpec:
 
     @property
     def on_few_texts(self) -> tuple[str, ...]:
-        """What is measured once and not of every text. Raises InvalidOption for what is not known."""
+        """Parse what is measured once and not of every text. Raises InvalidOption for what is not known."""
         return (*_choose("--null", self.null, NULLS), *_choose("--probe", self.probe, PROBES))
 
     @property
     def ablations(self) -> tuple[str, ...]:
-        """What heads are replaced by. Raises InvalidOption for what is not known."""
+        """Parse what heads are replaced by. Raises InvalidOption for what is not known."""
         return _choose("--ablate", self.ablate, ABLATIONS)
 
 
 def parse_shard(written: str | None) -> tuple[int, int]:
-    """Which part of how many, counted from 0. Raises InvalidOption for what is no part."""
+    """Parse which part of how many, counted from 0. Raises InvalidOption for what is no part."""
     match = SHARD.fullmatch("1/1" if written is None else written.strip())
     number, of = map(int, match.groups()) if match else (0, 0)
     if not 1 <= number <= of:

@@ -25,7 +25,7 @@ class SurveyMeasure:
 
     @property
     def title(self) -> str:
-        """The name as tables and pictures have it: "effective keys"."""
+        """Return the measure's name as tables and pictures have it: "effective keys"."""
         return self.name.replace("_", " ")
 
 
@@ -55,7 +55,7 @@ class SurveyInfo:
 
     @cached_property
     def heads(self) -> list[tuple[int, int]]:
-        """Of each place the layer's own number and the head's."""
+        """List the heads, each by the layer's own number and the head's."""
         return list(product(self.layer_numbers, range(self.n_heads)))
 
     def place(self, heads: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -64,7 +64,7 @@ class SurveyInfo:
 
     @property
     def has_costs(self) -> bool:
-        """Whether it is measured what answers lose without heads."""
+        """Tell whether it is measured what answers lose without heads."""
         return any(measure.name.startswith(ABLATION) for measure in self.measures)
 
     def list_places(self, level: str) -> list[tuple[int | None, int | None]]:
@@ -95,7 +95,7 @@ class HeadCost:
 
     @property
     def stands(self) -> bool:
-        """Whether they cost more than chance where their kind was found, and nothing elsewhere."""
+        """Tell whether the heads cost more than chance where their kind was found, and nothing elsewhere."""
         beyond = self.on_repeats > self.chance[0], self.on_texts > self.chance[1]
         return beyond == ((True, False) if self.kind.endswith(ON_REPEATS) else (False, True))
 

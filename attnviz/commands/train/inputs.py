@@ -39,7 +39,7 @@ def predict_inputs(spec: PredictSpec) -> Inputs:
 
 
 def refuse_to_overwrite(folder: Path, spec: TrainSpec) -> None:
-    """Raises InvalidOption where a model or a run would be lost, and where a run has ended."""
+    """Refuse to overwrite a model or a run, and to resume one that has ended. Raises InvalidOption."""
     if exists(folder / STATE):
         if not spec.resume:
             hint = "Go on with it by --resume, or choose another --out."

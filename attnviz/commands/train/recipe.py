@@ -32,13 +32,13 @@ class Run:
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """The model at the end of its best epoch."""
+        """Return the model at the end of its best epoch."""
         spec = self.training.spec
         return Checkpoint(self.training.copy_best(), self.tokenizer, spec.max_tokens, spec.keep)
 
     @property
     def n_parameters(self) -> int:
-        """How many numbers the model learns."""
+        """Count the numbers that the model learns."""
         return sum(parameter.numel() for parameter in self.training.classifier.parameters())
 
 

@@ -133,7 +133,10 @@ def _sha256(texts: Sequence[str], labels: Sequence[int]) -> str:
 
 
 def _refuse_another_run(folder: Path, earlier: Mapping[str, Setting], identity: Mapping[str, Setting]) -> None:
-    """Raises InvalidOption naming the first setting in which the run in the folder is another."""
+    """Refuse to resume a different run than the one in the folder.
+
+    Raises InvalidOption naming the first setting that differs.
+    """
     for name in {**identity, **earlier}:
         before, now = earlier.get(name), identity.get(name)
         if before != now:

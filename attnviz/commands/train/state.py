@@ -58,5 +58,5 @@ def name_file_in_errors(file: Path) -> Iterator[None]:
 
 
 def _sha256(tensors: dict[str, Tensor], told: str) -> str:
-    """Digest the file as it is without this: of one entry beside the tensors its bytes are always the same."""
+    """Hash the file as it is without this hash: of one entry beside the tensors its bytes are always the same."""
     return hashlib.sha256(save(tensors, {"state": told})).hexdigest()

@@ -115,12 +115,12 @@ class Training:
 
     @property
     def n_done(self) -> int:
-        """Steps of both stages that are done."""
+        """Count the steps of both stages that are done."""
         return self.done + self.pretraining.done
 
     @property
     def n_all(self) -> int:
-        """Steps of both stages."""
+        """Count the steps of both stages."""
         return self.n_steps + self.pretraining.n_steps
 
     def _step(self, batch: Int[np.ndarray, " text"], epoch: int) -> TrainingStep:

@@ -101,7 +101,7 @@ def _gradient_times_input(logit: Tensor, watched: WordInputs) -> np.ndarray:
 
 
 def _trace_pass(subject: Subject) -> tuple[list[AttendingCall], Tensor]:
-    """Trace a pass with its attentions. Raises InvalidModel where it has none, or such as are not over the tokens."""
+    """Trace a pass with its attention. Raises InvalidModel where it has none, or one that is not over the tokens."""
     found: list[AttendingCall] = []
     n_tokens, words = len(subject.ids), WordInputs(subject.answering.words)
     with attending(attended=found.append):

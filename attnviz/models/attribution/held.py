@@ -72,7 +72,7 @@ class HeldPass(WordInputs):  # type: ignore[no-untyped-call]
         return result
 
     def settle(self) -> None:
-        """Hang its rule on the node of the operator that ran last."""
+        """Attach the rule of the operator that ran last to its node in the autograd graph."""
         ran, self._last = self._last, None
         node = None if ran is None else next((each.grad_fn for each in list_tensors((ran.result,))), None)
         if ran is None or node is None:
@@ -150,7 +150,7 @@ def _add(held: HeldPass, node: Any, ran: Ran) -> None:
 
 
 def _multiply(held: HeldPass, node: Any, ran: Ran) -> None:
-    """Halve a product by way of either factor where both come from the words; count what is added to it."""
+    """Halve the gradient of each factor of a product where both come from the words; count what is added to it."""
     if len(ran.args) > 2 and not ran.varies[0]:
         held.count(node, ran.args[0])
     if all(ran.varies[-2:]):

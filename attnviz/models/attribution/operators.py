@@ -42,7 +42,10 @@ class WordInputs(Operators):
 
     @property
     def vectors(self) -> Tensor:
-        """[text, token, d]. Raises InvalidModel for a model that looks its words up twice, or not at all."""
+        """Return the word embeddings of the pass, [text, token, d].
+
+        Raises InvalidModel for a model that looks its words up twice, or not at all.
+        """
         if len(self._found) != 1:
             raise InvalidModel(
                 f"the words are looked up {len(self._found)} times in one pass, where one is explained",
@@ -70,17 +73,17 @@ class AttendingCall:
 
     @property
     def weights(self) -> Float[Tensor, "row head query key"]:
-        """After softmax. A row is a text."""
+        """Return the weights after softmax; a row is a text."""
         return torch.from_numpy(self.call.weights).to(self.mixed.device)
 
     @property
     def n_heads(self) -> int:
-        """How many heads there are in all, also where some were chosen."""
+        """Count all heads of the model, also where some were chosen."""
         return self.call.n_heads_in_model or self.call.shape[1]
 
     @property
     def is_in_order(self) -> bool:
-        """Whether the weights, whose rows were ordered by text and head, give the output as it stands."""
+        """Check that the weights, whose rows were ordered by text and head, reproduce the output as it stands."""
         value = self.by_head(self.value).float()
         missed = (self.weights @ value - self.by_head(self.mixed).float()).abs().amax()
         return bool(missed <= ROUNDED * value.abs().amax())

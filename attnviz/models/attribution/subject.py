@@ -48,7 +48,7 @@ class Answering:
 
     @property
     def kind(self) -> AnswerKind:
-        """What an answer is: a next token is one of several."""
+        """Return the kind of the answer; a next token is a label, one of several."""
         return "label" if self.answers is None else self.answers.kind
 
     def compute_logits(self, batch: Int[Tensor, "text token"]) -> Logits:
@@ -72,7 +72,7 @@ class Subject:
 
     @property
     def batch(self) -> Int[Tensor, "1 token"]:
-        """The text as a batch of one."""
+        """Return the token ids of the text as a batch of one."""
         return torch.tensor([self.ids], device=self.answering.words.device)
 
     def run(self, watching: WordInputs) -> Float[Tensor, "1"]:

@@ -40,7 +40,7 @@ class Seen(NamedTuple):
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        """How many rows, queries and keys there are."""
+        """Count the rows, queries and keys of the call."""
         return torch.Size(self.shape[:-2]).numel(), self.shape[-2], self.shape[-1]
 
 

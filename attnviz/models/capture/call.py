@@ -49,7 +49,10 @@ class Call:
 
     @property
     def weights(self) -> Float32[np.ndarray, "row head query key"]:
-        """After softmax. Raises InvalidRecord where factors are kept: parts of one attention have none together."""
+        """Return the weights after softmax.
+
+        Raises InvalidRecord where factors are kept: parts of one attention have none together.
+        """
         if isinstance(self.kept, FactoredRows):
             problem = f"{self.path or 'this block'} attends in parts, such as heads or steps of a text, one by one"
             raise InvalidRecord(problem, hint="They have no factors together: leave out factored.")
@@ -57,17 +60,17 @@ class Call:
 
     @property
     def factors(self) -> FactoredRows | None:
-        """What the weights come of, where that was asked for."""
+        """Return the factors that the weights are computed from, None where they were not asked for."""
         return self.kept if isinstance(self.kept, FactoredRows) else None
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """[row, head, query, key] of the weights."""
+        """Return the shape of the weights, [row, head, query, key]."""
         return self.kept.shape
 
     @property
     def attended(self) -> Bool[np.ndarray, "row key"]:
-        """Which keys any query attends to."""
+        """Find the keys that any query attends to."""
         return self.factors.attended if self.factors is not None else np.asarray(self.attendable.any(axis=1))
 
 

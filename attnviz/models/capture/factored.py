@@ -48,13 +48,13 @@ class FactoredRows:
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """[batch, head, query, key] of the weights."""
+        """Return the shape of the weights, [batch, head, query, key]."""
         n_heads, n_queries, _ = self.factors[0].query.shape
         return len(self), n_heads, n_queries, self.factors[0].key.shape[1]
 
     @property
     def attended(self) -> Bool[np.ndarray, "batch key"]:
-        """Which keys any query may attend to."""
+        """Find the keys that any query may attend to."""
         return np.stack([of.keys_mask for of in self.factors])
 
 

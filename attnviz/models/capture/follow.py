@@ -58,7 +58,7 @@ class Operation(NamedTuple):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Those that were given, by their names."""
+        """Return the arguments that were given, by their names."""
         return dict(zip(_names(self.function), self.args, strict=False)) | self.kwargs
 
 

@@ -93,7 +93,7 @@ class StreamBlock:
 
     @property
     def n_heads(self) -> int:
-        """How many heads of queries the layer has."""
+        """Count the query heads of the layer."""
         return len(self.attention.mixed)
 
     def group_of(self, head: int, of: Float[Tensor, "group token d"]) -> int:

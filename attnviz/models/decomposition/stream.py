@@ -49,13 +49,13 @@ class Parts:
 
     @property
     def by_kind(self) -> dict[str, float]:
-        """What writers of each kind gave in all."""
+        """Sum the contributions of each kind of writer: heads, MLPs, embedding and biases."""
         kinds = {"heads": self.heads, "MLPs": self.mlps, "embedding": self.embedding, "biases": self.constants}
         return {name: float(part.sum()) for name, part in kinds.items()}
 
     @property
     def totals(self) -> PerToken:
-        """The sum over writers at each token."""
+        """Sum the contributions of all writers at each token."""
         found: PerToken = self.embedding + self.heads.sum(axis=(0, 1)) + self.mlps.sum(axis=0) + self.constants
         return found
 
@@ -80,7 +80,7 @@ class Stream:
 
     @property
     def values(self) -> Logits:
-        """What the logits say: probabilities or numbers."""
+        """Convert the logits to the model's answers: probabilities or numbers."""
         part = self.subject.answering
         return np.asarray(read_logits(torch.from_numpy(self.logits[None]) / part.temperature, part.kind)[0])
 

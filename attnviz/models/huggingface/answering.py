@@ -206,7 +206,10 @@ class HuggingFaceClassifier(HeadedModel):
 
     @property
     def answers(self) -> AnswerInfo:
-        """What it answers with. One output without a `problem_type` is a number, as transformers trains it."""
+        """Return what the model answers with.
+
+        One output without a `problem_type` is a number, as transformers trains it.
+        """
         config = self.loaded.headed.config
         names = [str(config.id2label[number]) for number in sorted(config.id2label)]
         kind = KINDS.get(str(config.problem_type), "score" if len(names) == 1 else "label")
@@ -216,7 +219,7 @@ class HuggingFaceClassifier(HeadedModel):
 
     @property
     def max_tokens(self) -> int | None:
-        """The longest text that it reads, markers included."""
+        """Return the length of the longest text that the model reads, in tokens with markers."""
         return self.loaded.most_tokens
 
     def limit_tokens(self, max_tokens: int | None, keep: KeepKind) -> HuggingFaceClassifier:

@@ -240,7 +240,7 @@ def _list_layers(group: str, model: nn.Module) -> list[nn.Module]:
 
 
 def _append(inputs: Inputs, written: Sequence[int], kind: int) -> Mapping[str, Any]:
-    """Append what was written to all that has one number for each token: its kind, but for ids and mask."""
+    """Append written tokens to every input that has one number per token: ids, mask, and else their `kind`."""
     length, found = inputs["input_ids"].shape if written else (), dict(inputs)
     for name, each in inputs.items():
         if written and isinstance(each, Tensor) and each.shape == length:

@@ -60,27 +60,27 @@ class HuggingFaceModel:
 
     @property
     def revision(self) -> str:
-        """The sha256 of the weights, or where they come from."""
+        """Return the sha256 of the weights, or where they come from."""
         return self.loaded.revision
 
     @property
     def n_layers(self) -> int:
-        """How many layers the model has, with attention or without."""
+        """Count the layers of the model, with attention or without."""
         return int(np.sum(getattr(self.loaded.config, "num_hidden_layers", 0) or 1))
 
     @property
     def n_heads(self) -> int:
-        """How many heads of queries a layer has; keys may be fewer and shared."""
+        """Count the query heads of a layer; there may be fewer key heads, which queries share."""
         return int(np.max(getattr(self.loaded.config, "num_attention_heads", 0) or 1))  # stages may have their own
 
     @property
     def d_model(self) -> int:
-        """Width of the states, 0 where the configuration does not say."""
+        """Return the width of the hidden states, 0 where the configuration does not say."""
         return int(np.max(getattr(self.loaded.config, "hidden_size", 0) or 0))
 
     @property
     def n_parameters(self) -> int:
-        """How many numbers the model has learned."""
+        """Count the learned numbers of the model."""
         return int(self.loaded.model.num_parameters())
 
     def encode(self, text: str, choice: LayersAndHeads = EVERY) -> Read:

@@ -51,7 +51,7 @@ class PackagedModel:
 
     @property
     def origin(self) -> str:
-        """The package and what of it is read, as records say."""
+        """Return the package, its version and the sha256 of what is read of it, as records say it."""
         return f"{self.package} {self.version}, sha256:{self.sha256}"
 
 
@@ -123,7 +123,7 @@ class PackagedReference(HuggingFaceReference):
 
     @property
     def reads_images(self) -> bool:
-        """Whether it does, which is known before it is converted."""
+        """Tell whether the model reads images, which is known before it is converted."""
         return self.packaged.reads_images
 
     def _find_files(self) -> ModelFiles:

@@ -126,7 +126,7 @@ class HuggingFaceReference(ModelReference):
 
     @property
     def reads_images(self) -> bool:
-        """Whether its files say how images, or sounds, are made ready for it."""
+        """Tell whether the model's files have a processor of images or sounds."""
         return any(is_file(self._files.folder / name) for name in PROCESSORS)
 
     def find_notices(self, texts: Iterable[str]) -> tuple[str, ...]:
@@ -140,7 +140,7 @@ class HuggingFaceReference(ModelReference):
 
     @cached_property
     def _files(self) -> ModelFiles:
-        """Where it lies, fetched if need be, with files that are whole."""
+        """Return the model's files, fetched if need be and checked to be whole."""
         return remember(("files", str(self), self.spec.max_memory), self._find_files)
 
     def _find_files(self) -> ModelFiles:
@@ -165,7 +165,7 @@ def find_folder(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceRef
 
 
 def find_on_hub(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReference | None:
-    """Refer to any name that could be one there. A name that is nearly one of ours is a slip."""
+    """Refer to any name that could be on the hub; a name that is nearly a built-in one is taken for a slip."""
     ours = [plugin.name for plugin in MODELS]
     if not HUB_NAME.fullmatch(spec.model) or ("/" not in spec.model and get_close_matches(spec.model.lower(), ours)):
         return None

@@ -45,7 +45,7 @@ class HuggingFaceTokenizer:
 
     @cached_property
     def sha256(self) -> str:
-        """The sha256 of the tokenizer."""
+        """Return the sha256 of the tokenizer."""
         return hashlib.sha256(self._backend.to_str().encode()).hexdigest()
 
     def write_chat(self, chat: Chat) -> str:
@@ -118,13 +118,13 @@ class HuggingFaceTokenizer:
 
     @property
     def mask(self) -> tuple[int, str] | None:
-        """The token that stands for one to be filled in, and its name; None of models that fill in none."""
+        """Return the id and the name of the mask token; None for models that fill in none."""
         found = self._tokenizer.mask_token_id
         return None if found is None else (found, str(self._tokenizer.mask_token))
 
     @property
     def ordinary_ids(self) -> tuple[int, ...]:
-        """Those that are no special tokens, in order."""
+        """List the ids of all tokens but special ones, in order."""
         added = self._backend.get_added_tokens_decoder()
         special = {*self._tokenizer.all_special_ids, *(number for number, token in added.items() if token.special)}
         return tuple(sorted(set(self._tokenizer.get_vocab().values()) - special))

@@ -51,18 +51,18 @@ class LoadedWeights:
 
     @property
     def config(self) -> Any:
-        """The configuration of the part that reads text."""
+        """Return the configuration of the part that reads text."""
         return self.model.config.get_text_config()
 
     @property
     def start_id(self) -> int:
-        """What a decoder reads before it has written anything."""
+        """Return the id of the token that a decoder reads before it has written anything."""
         found = self.model.config.decoder_start_token_id
         return 0 if found is None else int(found)
 
     @property
     def most_tokens(self) -> int | None:
-        """How many positions it knows; None where it says nothing or counts distances only."""
+        """Count the positions that the model knows; None where it says nothing or counts distances only."""
         most = getattr(self.config, "max_position_embeddings", None)
         if not isinstance(most, int) or most < 1:
             return None

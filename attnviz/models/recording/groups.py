@@ -33,28 +33,28 @@ class Group:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """[row, head, query, key] of each call."""
+        """Return the shape of each call's weights, [row, head, query, key]."""
         return self.calls[0].shape
 
     @property
     def place(self) -> str:
-        """What an error calls it."""
+        """Return the name of the group in error messages."""
         return self.name or "this block"
 
     @property
     def sides(self) -> list[PlaceIds]:
-        """The ids of the queries and keys of its calls, where they are known."""
+        """List the ids of the queries and keys of the calls, where they are known."""
         return [ids for call in self.calls for ids in (call.queries, call.keys) if ids is not None]
 
     @property
     def is_across(self) -> bool:
-        """Whether tokens are known to attend to those of another text."""
+        """Tell whether tokens are known to attend to those of another text."""
         queries, keys = (find_families(ids) for ids in (self.calls[0].queries, self.calls[0].keys))
         return bool(queries and keys) and not {*queries} & {*keys}
 
     @property
     def guess(self) -> str:
-        """Why its weights may be of something else than tokens, or its calls no layers, in sentences."""
+        """Say in sentences why the weights may be over something else than tokens, or the calls no layers."""
         why, before = next((GUESS.format(call.guess) for call in self.calls if call.guess), ""), 0
         beside = ""
         for call in self.calls:
@@ -65,12 +65,12 @@ class Group:
 
     @cached_property  # calls are let go one by one
     def layers(self) -> tuple[tuple[int, ...], int | None]:
-        """The model's own numbers of the layers, and how many it has. Calls of one shared layer count from 0."""
+        """Return the model's own layer numbers and how many there are. Calls of one shared layer count from 0."""
         return self.rising or (tuple(range(len(self.calls))), None)
 
     @cached_property
     def rising(self) -> tuple[tuple[int, ...], int | None] | None:
-        """The numbers in the first place where they rise, and how many modules are numbered so."""
+        """Find the first place in the paths whose numbers rise, and how many modules are numbered there."""
         found = list(zip(*(map(int, NUMBER.findall(call.path)) for call in self.calls), strict=False))
         for place, numbers in list(enumerate(found))[self.outermost :]:
             if list(numbers) == sorted(set(numbers)):

@@ -51,7 +51,7 @@ class Recording(Displayable, Sequence[AttentionMaps]):
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The names of the groups of layers, such as "decoder.layers.*.self_attn"."""
+        """List the names of the groups of layers, such as "decoder.layers.*.self_attn"."""
         return tuple(dict.fromkeys(maps.provenance.facts.group for maps in self._records))
 
     def only(self, group: str) -> Recording:
