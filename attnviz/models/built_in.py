@@ -1,4 +1,4 @@
-"""Models of ours, found without torch: folders that `attnviz train` wrote, the shipped ones among them, and random
+"""Built-in models, found without torch: folders that `attnviz train` wrote, the shipped ones among them, and random
 models of any size.
 """
 

@@ -9,7 +9,7 @@ from attnviz.errors import InvalidOption
 from attnviz.specs import KeepKind
 
 FLOAT32 = 4  # bytes
-BASE = 460 * 2**20  # of a process with torch, matplotlib and a model of ours; pictures of many points included
+BASE = 460 * 2**20  # of a process with torch, matplotlib and a built-in model; pictures of many points included
 BASE_PRETRAINED = 800 * 2**20  # and with transformers
 ONE_HEAD = 32  # bytes for each cell of one head: float64 copies in measures and rollout, masks, what is drawn
 ONE_TOKEN = 2_000  # bytes of its piece, offsets and marks, in a record and in what is shown

@@ -50,6 +50,8 @@ class WalkedRows(NamedTuple):
 
     def sum_received(self) -> Float32[np.ndarray, "*heads key"]:
         """Return the sum over queries of what each key gets of rows that sum to 1."""
+        # Sums over queries are a product of one row with the block. Dividing each row by its total goes into that row:
+        # the weights are read once and none is written.
         return np.asarray(((1 / self.totals).astype(np.float32)[..., None, :] @ self.weights)[..., 0, :])
 
     def rows(self) -> Float32[np.ndarray, "*heads query key"]:
@@ -70,6 +72,8 @@ def read_logarithms(
 
     `best` is the place of the largest weight in each row, `distances` how far each key is from each query.
     """
+    # All that is asked of a row is taken here, while the block lies in the cache, and divided by the total of the row
+    # at the end. Rounding may leave the entropy of a row with one weight a little below 0, hence the maximum.
     totals = sum_rows(weights)
     return WalkedRows(
         keys=keys,
@@ -89,6 +93,7 @@ def spread_by_distance(line: Shaped[np.ndarray, " distance"], n_queries: int) ->
     The line goes from the last query and the first key to the first query and the last key; each row of the matrix is
     the one before it, one place further on.
     """
+    # A window of the line is a row of the matrix; its windows in reverse are the rows in order. Nothing is copied.
     return np.lib.stride_tricks.sliding_window_view(line, len(line) - n_queries + 1)[::-1]
 
 

@@ -113,6 +113,8 @@ def compare_pairs(
     if not looked_at:
         return []
     found = summarize(np.stack([values[one] - values[other] for one, other in looked_at], axis=1))
+    # Only what was tested counts in the correction: a pair of too few texts, or whose differences are all equal, has
+    # no error (NaN), and so no chance to look surprising.
     tested = np.flatnonzero(found.error > 0).tolist()
     p_values = correct_p_values([p_value(found.mean[n] / found.error[n], int(found.n[n]) - 1) for n in tested])
     corrected = dict(zip(tested, p_values, strict=True))
@@ -157,6 +159,10 @@ def write_p_value(p_value: float) -> str:
 
 def correct_p_values(p_values: Sequence[float]) -> list[float]:
     """Correct the p-values of several tests for their number, in the order given (Holm 1979)."""
+    # Whoever tests m times and tells of the smallest p-value finds one below 0.05 by chance in far more than 5 % of
+    # studies. Holm's correction holds that at 5 %, however the tests depend on one another: the smallest is multiplied
+    # by m, the next by m - 1, and so on, and none falls below the one before it. Bonferroni's would multiply all by m,
+    # and find less.
     found, largest = [0.0] * len(p_values), 0.0
     for rank, place in enumerate(sorted(range(len(p_values)), key=lambda place: p_values[place])):
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))

@@ -140,6 +140,7 @@ class Numbers:
 
         Values are numbers; a row that lacks one does not count, and the mean of none is null. Sorted by the new keys.
         """
+        # In one thread: sums of floats depend on the order of their rows, and the same rows are to give the same bits.
         found = self.table.group_by(names, use_threads=False).aggregate([(name, how) for name in self.values])
         columns = {name: found[name] for name in names} | {name: found[f"{name}_{how}"] for name in self.values}
         return replace(self, table=pa.table(columns), keys=names).sort()
@@ -179,6 +180,8 @@ def stack(parts: Sequence[Numbers]) -> Numbers:
     """
     keys = parts[0].keys
     assert all(part.keys == keys for part in parts), "parts of one table have the same keys"
+    # Shards of a survey end in any order. Sorted by key, they give one table whichever came first; and the same row
+    # twice, as of a shard that was named twice, stands side by side.
     whole = concat(parts).sort()
     found = whole.list_keys()
     if len(set(found)) < len(found):
@@ -207,6 +210,8 @@ def join(before: Numbers, after: Numbers) -> Numbers:
     sides = {BEFORE: before, AFTER: after}
     places = {side: {key: place for place, key in enumerate(of.list_keys())} for side, of in sides.items()}
     keys = list(dict.fromkeys([*places[AFTER], *places[BEFORE]]))
+    # A place that is null takes null: so one `take` lays each side out over the keys of both, with gaps where it has
+    # none.
     columns: dict[str, Any] = {}
     taken = {side: pa.array([places[side].get(key) for key in keys], pa.int64()) for side in sides}
     for name in before.keys:

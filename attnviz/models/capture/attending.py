@@ -76,6 +76,8 @@ class Rule:
         is_unknown = any(map(is_learned, sides)) and any(each is NOTHING for each in known)
         if is_unknown or not of.result.is_floating_point():
             return
+        # Attention may be written as weights · values, or turned as valuesᵀ · weightsᵀ. The left side is asked first. A
+        # right side that may hold weights is turned, so that one rule reads both, and what was found is turned back.
         for axis, side in enumerate(sides):
             if side.ndim == 1:  # a row on the left, a column on the right
                 sides[axis], known[axis] = side.unsqueeze(axis), known[axis].move(partial(torch.unsqueeze, dim=axis))
@@ -104,6 +106,8 @@ class Rule:
         guess = LEARNED if self._store.is_nobodys(of_values.ids) else ""
         seen = seen._replace(after=after, guess=guess, looks_at_keys=is_sum or seen.looks_at_keys)
         number = self._take(seen)
+        # Whatever is made of the result comes after this attention: its bit says so. By these bits calls that follow
+        # one another, as layers do, are told from those that stand beside each other.
         if number is None:
             self._note("convolution with a kernel for each token")
         else:
@@ -124,6 +128,10 @@ class Rule:
         """Follow what is no attention: rows stay those of the left side; sums over tokens are named."""
         store, one, two = self._store, of_left.ids, of_right.ids
         after, softmax = of_left.after | of_right.after, of_left.softmax or of_right.softmax
+        # `along` says of either side whether different tokens lie along the axis that is summed over. A projection sums
+        # over features of one token, and rows stay those of their tokens. Where tokens are summed up and it is no
+        # attention, the result is a mixture, and what is known to mix them is noted: a record would otherwise seem to
+        # hold all that moves between tokens.
         along = store.varies(one, -1), store.varies(two, -2)
         is_read = one is not None and not store.is_nobodys(one)
         ids = across = None
@@ -153,6 +161,10 @@ class Rule:
         """Tell whether the left side of a product holds weights, and the right side states of different tokens."""
         softmax, n_keys = known.softmax, weights.shape[-1]
         is_plain = softmax is not None and not softmax.changed
+        # What rows weigh decides, and there are three cases. Of vectors that belong to no token only a softmax as it
+        # came makes attention. Of values that nothing is known of it is for the numbers to say. And where all that a
+        # row weighs is one token, as its experts or its earlier layers are, it is none, unless each text has one token,
+        # which attends to itself.
         if self._store.is_nobodys(ids):  # a memory, or vectors of experts: which of them, numbers do not tell
             return is_plain and n_keys > 1 and weights.ndim > 2
         if ids is None:
@@ -170,6 +182,9 @@ class Rule:
         if across is not None and store.varies(of_scores, -1):
             of_scores = across  # as where two texts read each other by one product
         n_rows, sizes = weights.shape[:-2].numel(), weights.shape[-2:]
+        # A score has two names: `ids` are the tokens of the left side of the product that it comes of, `columns` those
+        # of the right side. Queries are read from the former. Keys are read from the latter where these name a token
+        # for each key, else from the values, which are of the same tokens. What neither names stays None.
         queries = keys = allowed = None
         if of_values is not None:
             told = across is not None and store.varies(across, -1) and not store.varies(across, -2)
@@ -213,6 +228,9 @@ class Rule:
         return found is not None
 
     def _sum(self, of: Operation, shape: torch.Size, weights: Tensor, states: Tensor) -> Known | None:
+        # Some code writes attention without a product of matrices, as (weights[..., None] * states).sum(1). Weights are
+        # known by this: once expanded to the product they are one number for all features, a stride of 0, and the sum
+        # goes over none of those axes. Laid out as a matrix of one row they are what `_attend` reads.
         known, of_states = (self._store.get(side) or NOTHING for side in (weights, states))
         wide, n_axes = weights.expand(shape), len(shape)
         summed = sorted({axis % n_axes for axis in of.args[1]})
@@ -240,6 +258,10 @@ class Rule:
 
 def is_distribution(weights: Tensor, known: Known) -> bool:
     """Tell whether what is summed over is a distribution, in every row that has any weight."""
+    # Numbers that no softmax gave, or that were changed since, have to be a distribution in every row. Those of a
+    # softmax need not be: dropout takes some and scales the others, a sink that was cut off leaves less than 1, and who
+    # may attend to nothing has a row of zeros or NaN. Without dropout or a cut, one row at least has to sum to 1
+    # or be NaN.
     softmax, sums = known.softmax, weights.sum(-1, dtype=torch.float32)
     near = (sums - 1).abs() <= ROUNDED.get(weights.dtype, MISSED)
     if softmax is None or softmax.changed:

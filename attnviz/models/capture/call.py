@@ -109,6 +109,8 @@ def arrange(
     keys, places = of_keys.numpy(), np.arange(n_rows * n_queries).reshape(n_rows, n_queries)
     queries = np.full((n_rows, n_queries), NOBODY) if of_queries is None else of_queries.numpy()
     apart = np.where(queries < 0, -2 - np.arange(n_queries), queries)  # of nobody, told from others by its place
+    # Rows of the product whose queries are of one text and that look at the same keys belong together: they are its
+    # heads, or parts of its queries. If texts do not all have as many of them, each row stands for itself.
     together: dict[tuple[bytes, int], list[int]] = defaultdict(list)
     for row in range(n_rows):
         together[keys[row].tobytes(), int(row_of(queries[row].max(initial=NOBODY)))].append(row)
@@ -122,6 +124,7 @@ def arrange(
     placed = np.stack([places[rows].ravel()[table] for rows, table in zip(members, tables, strict=True)])
     asking = queries.ravel()[placed[:, 0]]
     known = is_known and bool((asking >= 0).any())
+    # Most models lay their heads out in this very order, and then no weight is moved.
     is_natural = np.array_equal(placed.ravel(), places.ravel())
     return Arranged(
         None if is_natural else torch.from_numpy(placed),

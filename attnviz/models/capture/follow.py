@@ -107,7 +107,7 @@ class Follower:
             self._mark(of, known, self._rules.get(of.name, otherwise)(of, known))
 
     def takes_whole(self, name: str, args: Sequence[Any]) -> bool:
-        """Tell whether an operator that is made of others can be followed as it is, which takes less time."""
+        """Tell whether an operator that is made of other operators can be followed as it is, which takes less time."""
         if name == "linear":
             known = self.store.get(args[0])
             is_plain = known is not None and known.softmax is None and not self.store.varies(known.ids, -1)
@@ -119,6 +119,8 @@ class Follower:
         joined = _join(known)
         if of.name == "native_dropout" and of.args[2]:
             joined = joined._replace(dropped=float(of.args[1]))
+        # Any operator but a copy may change what a softmax gave. The first that did is remembered, and the rule then
+        # asks whether every row still sums to 1 (`is_distribution`). After dropout rows do not, and that is known.
         if joined.softmax is not None and of.name not in COPIES and not joined.dropped:
             softmax = joined.softmax._replace(changed=joined.softmax.changed or of.name)
             joined = joined._replace(allowed=None, softmax=softmax)
@@ -146,6 +148,7 @@ class Follower:
         for each in known:
             ids = None if each is None else each.ids
             if ids is not None and ids.shape != shape and not _fits(ids.shape, shape):
+                # Where only the number of features differs, each row is still of the token that it was of.
                 alike = ids.shape[:-1] == shape[:-1] and not self.store.varies(ids, -1)
                 ids = ids[..., :1] if alike else None
             if ids is not None:
@@ -169,6 +172,8 @@ class Follower:
 
     def _move(self, of: Operation, known: Sequence[Known | None]) -> None:
         source = of.tensors[0]
+        # A part is remembered with its whole: what is written into it later, as into a cache with room left, has to be
+        # written into the ids of the whole, too. `take` finds the part again among those.
         if of.name in ("slice", "select") and not is_learned(source):
             while len(self._parts) > MAX_PARTS:
                 self._parts.pop(next(iter(self._parts)))
@@ -184,6 +189,9 @@ class Follower:
             source_known = self.store.get(source) or NOTHING
             self._place(of, joined, [self._view(of, getattr(source_known, plane)) for plane in PLANES])
             return
+        # Arguments that say which numbers (`chosen`) stay as they are; those that hold numbers are replaced by ids, and
+        # a plain number, as the fill of a padding, by the id of nobody. Then the operator itself does to ids what it
+        # did to numbers.
         arguments = of.arguments
         arguments |= {name: NOBODY for name in VALUES & arguments.keys() if not isinstance(arguments[name], Tensor)}
         if of.name == "constant_pad_nd":
@@ -277,6 +285,8 @@ class Follower:
         before, states = (None if each is None else each.ids for each in (known[0], known[-1]))
         if states is None or axis % target.ndim or target.ndim < 2 or self.store.varies(states, -1):
             return before
+        # Experts and graphs use the same operator. What experts made of a token is added to its own place, so that
+        # every place gets one token; in a graph a place gets several.
         index = (index if index.ndim == 1 else index[:, 0]).cpu()
         sources = states[..., 0].reshape(len(index), -1)[:, 0]
         found = torch.full((len(target),), NOBODY).index_put((index,), sources)

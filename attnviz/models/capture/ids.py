@@ -17,6 +17,9 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
+# An id is one whole number that holds family, row and place, so that torch's own operators move and compare ids: 24
+# bits for 16.8 million places, 16 for 65,536 rows, and the rest of an int64 for families. All bits of NOBODY are set,
+# so that it belongs to family -1.
 PLACE_BITS, ROW_BITS = 24, 16
 NOBODY = -1  # the id of what is of no token: a parameter, room in a cache
 MAX_KEPT = 4096  # ids that are remembered
@@ -85,6 +88,8 @@ class Store:
 
     def get(self, tensor: object) -> Known | None:
         """Return what is known of this very tensor, if anything."""
+        # Python gives the id() of a tensor that is gone to the next one. The weak reference tells whether it is still
+        # the same.
         found = self._known.get(id(tensor))
         return found[1] if found is not None and found[0]() is tensor else None
 
@@ -107,6 +112,8 @@ class Store:
 
         The same ids are the same memory in the same order, as nothing is ever written into ids.
         """
+        # An address stands for the numbers there: to compare them would cost what is to be saved. What was given is
+        # kept beside what came of it, so that no other tensor can have the address while the entry is there.
         places = ((of.data_ptr(), of.shape, of.stride()) if isinstance(of, Tensor) else of for of in given)
         key = (work_out, *places)
         if key not in self._made:
@@ -151,6 +158,8 @@ class Store:
         if key not in self._mixed:
             first, rows = len(self.families) << PLACE_BITS + ROW_BITS, row_of(few).clamp(min=0)
             flat = rows.flatten()
+            # Mixtures are numbered within their row, from 0, in the order in which they stand: the place in a stable
+            # sort by rows, less where the row begins in it.
             order, counts = flat.argsort(stable=True), torch.bincount(flat, minlength=1)
             places = torch.empty_like(flat)
             places[order] = torch.arange(len(flat)) - (counts.cumsum(0) - counts)[flat[order]]
@@ -171,6 +180,8 @@ class Store:
         return one if one is other else self.recall(self._merge, one, other)
 
     def _merge(self, one: Ids, other: Ids) -> Ids:
+        # Two tokens of one family are a mixture where they meet, and get a new id. Two of different families are not:
+        # words and positions were read apart and are added, and the sum keeps one of the two names (see `merge`).
         if one.ndim and one.stride(-1) == 0 == other.stride(-1) and one.shape[-1] > 1:
             return self.merge(one[..., :1], other[..., :1]).expand(one.shape)
         if torch.equal(one, other):

@@ -49,6 +49,8 @@ class ModulesAtWork:
         if not self.calls:
             known = self.store.get(next((one for one in given if isinstance(one, Tensor)), None))
             found = self._last_of_class.get(type(module))
+            # Modules that a function calls one by one are layers of one stack as long as each is a new one of their
+            # class and reads what the attention of the one before went into. Anything else begins another pass.
             if found is None or module in found.modules or known is None or not known.after & found.seen:
                 found = self._last_of_class[type(module)] = Pass(self._n_passes)
                 self._n_passes += 1
@@ -83,6 +85,7 @@ class ModulesAtWork:
         places = [place for place, (each, _) in enumerate(self.calls) if each is module]
         if not places:
             return
+        # What failed further in has not left: it goes together with the module around it.
         del self.calls[places[-1] :]
         states, known = (output[0] if isinstance(output, tuple) else output), self.store.get(given[0] if given else 0)
         is_recurrent = isinstance(module, nn.RNNBase) and isinstance(states, Tensor)

@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """While it is open, each operator that is not made of others comes by `run`."""
+    """While it is open, each operator that is not made of other operators comes by `run`."""
 
     supports_higher_order_operators = True
 
@@ -29,7 +29,7 @@ class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self.run(name, func, args, kwargs)
 
     def takes_whole(self, name: str, args: Sequence[Any]) -> bool:
-        """Tell whether an operator that is made of others is to come by `run` itself."""
+        """Tell whether an operator that is made of other operators is to come by `run` itself."""
         return False
 
     def run(self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -39,7 +39,7 @@ class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 @cache
 def _name(func: Any) -> tuple[str, bool]:
-    """Return the name of an operator, and whether it is made of others."""
+    """Return the name of an operator, and whether it is made of other operators."""
     if isinstance(func, HigherOrderOperator):
         return str(func.__name__), False
     space, _, name = func._schema.name.partition("::")

@@ -39,6 +39,8 @@ class StreamNorm:
 
     def lose(self, part: Float[Tensor, "token d_model"]) -> Float[Tensor, "token d_model"]:
         """Return what is missing behind the norm where a part is missing before it, the scale computed anew."""
+        # Nothing is held here: the norm is applied to the state and to the state without the part, and β, which both
+        # have, falls out of the difference.
         whole, rest = (
             functional.layer_norm(each, each.shape[-1:], self.weight, self.bias, self.eps)
             for each in (self.read, self.read - part)
@@ -49,6 +51,8 @@ class StreamNorm:
         self, gradient: Float64[Tensor, "token d_model"]
     ) -> tuple[Float64[Tensor, "token d_model"], Float64[np.ndarray, " token"]]:
         """Return the gradient before the norm, given that behind it, the scale held; and what β gave at each token."""
+        # With σ held, y = γ (x − mean x) / σ + β is linear in x, and its transpose is the same the other way: times γ /
+        # σ, then less the mean. β comes of no writer, so what it gives is handed back apart.
         scale = (self.read.cpu().double().var(dim=-1, unbiased=False, keepdim=True) + self.eps).rsqrt()
         scaled = gradient * self.weight.cpu().double() * scale
         return scaled - scaled.mean(dim=-1, keepdim=True), (gradient @ self.bias.cpu().double()).numpy()

@@ -104,6 +104,8 @@ class Stream:
         """
         block = self.blocks[head.layer]
         attendable = block.attention.attendable[query]
+        # A key is made of the state at its own token only. So one gradient, of the sum of all scores, holds the
+        # gradient of each score in the row of its key, and the parts at a token are the parts of its score.
         (scores,) = _score_keys(block, head, query, block.attention.key)
         found = self._split(scores[attendable].sum(), block.state, head.layer)
         if (bias := self.bias_of(head, query)) is not None:
@@ -134,6 +136,9 @@ class Stream:
         self, head: HeadName, query: int, states: Iterable[Float[Tensor, "token d_model"]]
     ) -> Float64[np.ndarray, "state token"]:
         """Return a query's scores of the keys that its layer makes of other states, norms anew, the query held."""
+        # Keys are computed by the layer itself, with its norms and its positions, and not by a copy of its arithmetic.
+        # An exception ends the layer once the kernel is handed its keys: all that comes behind them would be thrown
+        # away.
         block, left, found = self.blocks[head.layer], iter(states), list[np.ndarray]()
 
         def stop(asked: Asked) -> Tensor:
@@ -194,6 +199,9 @@ class Stream:
         is_word = writer.kind == "word"
         embedding = self.blocks[0].state.detach()[0]
         missing = embedding if is_word else torch.zeros_like(embedding)
+        # `missing` is the state less the state without the writer. It grows where the writer writes. A norm in the
+        # stream, as in BERT, is applied to both sides anew, which is why it is carried from layer to layer and not
+        # added up at the end. A word counts the MLPs of the layers before `writer.layer` as its own.
         for layer, block in enumerate(self.blocks[:n_layers]):
             if writer[:2] == ("head", layer):
                 missing = missing + block.write(writer.head)
@@ -211,6 +219,11 @@ class Stream:
     @torch.no_grad()
     def _split(self, number: Tensor, state: Tensor, n_layers: int) -> Parts:
         """Multiply what was written with the gradient, in float64: massive activations cancel each other."""
+        # The stream is a sum, so the gradient with respect to where it ends is the gradient with respect to all that
+        # was written into it, in whatever layer. Only norms in the stream itself change it: it is pulled back through
+        # them from the last layer to the first, and each writer is multiplied with it where it stands between them.
+        # Biases of what reads the stream are counted by hooks while the gradient is taken; what an earlier one left is
+        # thrown away first.
         self._held.take_constants()
         (of_state,) = torch.autograd.grad(number, state, retain_graph=True)
         gradient, constants = of_state[0].cpu().double(), self._held.take_constants()

@@ -93,6 +93,9 @@ class StreamPass(HeldPass):  # type: ignore[no-untyped-call]
             raise self._refuse("something is added between two of its layers")
         if any(block.module is module for block in self.blocks):
             raise self._refuse("its layers share one module, so that no head is of one layer alone")
+        # Each layer reads a leaf of its own. A gradient ends there: what earlier layers wrote is known as a vector, and
+        # no path leads through what they read in turn. For the sum to be whole, a layer has to read just what the one
+        # before it gave, which is why anything else was refused above.
         state = given.detach().requires_grad_()
         changed = replace_state((args, kwargs), state)
         self._layer, self._attention, self._projection = (changed, state), None, None
@@ -110,6 +113,8 @@ class StreamPass(HeldPass):  # type: ignore[no-untyped-call]
         result = super().run(name, func, args, kwargs)
         if self._layer is None:
             return result
+        # In a layer three things come in this order: the kernel, the linear operator that reads what its heads gave,
+        # and norms behind that, if the stream has any.
         if self._attention is None:
             if name == "flip" and result.ndim == 4:
                 self._reversed = args[0], result
@@ -169,6 +174,9 @@ class StreamPass(HeldPass):  # type: ignore[no-untyped-call]
             if not _is_close(norms[0].read, before + written, before, written):
                 raise self._refuse(NOT_A_SUM)
             before, written, after = norms[0].given, torch.zeros_like(written), norms[1].read
+        # What the layer added is known, and what its heads wrote. The MLP is found by what it has to be: the module,
+        # the last first, whose output is what is left. So no name of any module has to be known, and a layer in which
+        # something else is added has no such module. Where nothing is left there is no MLP.
         left = after - before - written  # nothing, or the output of one module
         outputs = (each.reshape(left.shape) for each in (torch.zeros_like(left), *reversed(self._outputs)))
         mlp = next((each for each in outputs if _is_close(each, left, before, written, after)), None)

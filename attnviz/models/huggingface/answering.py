@@ -201,7 +201,7 @@ class MaskedTokenModel(NextTokenModel):
 class HuggingFaceClassifier(HeadedModel):
     """A model that answers a text with a label, with several, or with a number, as its configuration says."""
 
-    folder = None  # no metrics of ours lie there
+    folder = None  # no metrics of attnviz lie there
     keep: KeepKind = "head"
 
     @property

@@ -186,7 +186,7 @@ def _choose_head(classes: Sequence[str], needs: type[object]) -> HeadKind:
 
 
 def refuse_options(spec: ModelOptions) -> None:
-    """Raise InvalidOption for what can be chosen of models of ours only."""
+    """Refuse what can be chosen of built-in models only. Raises InvalidOption."""
     refuse_sizes("a pretrained model", spec)
     if spec.causal:
         raise InvalidOption("--causal cannot be chosen for a pretrained model", hint="Leave it out.")

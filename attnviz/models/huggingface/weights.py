@@ -184,7 +184,7 @@ def _check_reads_text(files: ModelFiles, body: Any) -> None:
 def others_failure(
     name: str, kind: type[AttnvizError] = ExecutionError, hint: str = "Another text or length may do."
 ) -> Iterator[None]:
-    """Raise an error of a kind with what a model of others fails with while it runs: nothing of it is ours."""
+    """Raise what a third-party model fails with while it runs as an error of this kind: the code is not of attnviz."""
     try:
         yield
     except (AttnvizError, MemoryError):

@@ -13,6 +13,8 @@ from attnviz.shapes import Grey
 
 def paint(plan: FigurePlan, cmap: str, dpi: int) -> Pixels:
     """The picture of a plan: each cell in its very colour, and all else within a pixel of where `draw` puts it."""
+    # What is painted later lies on top, so maps come first and words last. The plan says where all of it stands, in
+    # inches: `draw` follows the same one, which keeps the two pictures alike.
     page = Canvas(plan.width, plan.height, dpi)
     colours = colours_of(plan.scale, cmap)
     for place in plan.places:
@@ -28,6 +30,8 @@ def paint(plan: FigurePlan, cmap: str, dpi: int) -> Pixels:
 
 
 def _paint_map(page: Canvas, place: PlacedMap, plan: FigurePlan, colours: Colours) -> None:
+    # The hatching is laid under the whole map. Forbidden cells are masked, their colour is transparent, and so the
+    # ground shows there. In a map of pairs, as of how alike heads are, no cell is forbidden, and none is hatched.
     cells, edges = plan.read_cells(place), page.edges(place.box)
     pixels = page.within(place.box)
     if np.ma.is_masked(cells) and not place.heatmap.is_of_pairs:
@@ -49,6 +53,8 @@ def _fill(pixels: Pixels, colours: np.ndarray, backdrop: Grey | None, seam: tupl
 
     Through colours over an image, that is seen. A `seam` between cells: how many pixels, and how white.
     """
+    # Each pixel looks up its row and its column of cells. Cells need not be a whole number of pixels: some are one
+    # pixel wider than others, and no line of pixels is left over or painted twice.
     rows, columns = (np.arange(n) * number // n for n, number in zip(pixels.shape, colours.shape[:2], strict=False))
     packed = np.ascontiguousarray(colours).view(np.uint32)[..., 0]  # a third of the time that four bytes take
     full = packed.take(columns, axis=1).take(rows, axis=0)[..., None].view(np.uint8)[..., :3]
@@ -57,6 +63,8 @@ def _fill(pixels: Pixels, colours: np.ndarray, backdrop: Grey | None, seam: tupl
 
         full = mix(resize(backdrop, *pixels.shape[:2])[..., None], full, OVER_IMAGE)
     if seam[0]:
+        # The first pixels of every cell but the first of its axis become the seam. They are mixed from the colours as
+        # they were, so that a corner, which lies on two seams, is not whitened twice.
         of_cells = full.copy()
         for axis, places in enumerate((rows, columns)):
             starts = np.flatnonzero(np.diff(places)) + 1
@@ -79,6 +87,7 @@ def _paint_bar(page: Canvas, plan: FigurePlan, colours: Colours) -> None:
     edges = page.edges(plan.bar)
     left, top, right, bottom = edges
     height = bottom - top
+    # One shade for each row of pixels, at the middle of the row, the highest value on top.
     shades = to_bytes(colours.cmap((np.arange(height, 0, -1) - 0.5) / height))
     page.pixels[top:bottom, left:right] = shades[:, None, :3]
     page.frame(edges)

@@ -15,6 +15,9 @@ export const VIEWS = [
 ].filter(([, isThere]) => isThere);
 const PAUSE = 150; // milliseconds: browsers refuse a page that writes its address too often
 
+// What is shown is one object, and in words it is the part of the address behind #. So a link shows whoever opens it
+// the view that it was copied from. Places in `state` count what is shown; in links tokens have their positions in the
+// text, and maps their layers and heads, which another page of the same model has, too.
 export const state = { view: "", picture: 0, map: 0, query: null, key: null };
 let listener = () => {};
 let writing = 0;
@@ -57,6 +60,8 @@ function link() {
   const parts = new URLSearchParams({ view: state.view });
   const [map, picture] = [mapOf(), pictureOf()];
   if (map) {
+    // Layer and head name a map where they lead back to this picture: `foundMap` takes the first picture that holds
+    // such a map. In any other case picture and map are named.
     const isFirst = pictures.findIndex((each) => each.maps.includes(state.map)) === state.picture;
     const names = map.layer === null || !isFirst ? { picture: picture.name, map: map.name } : map;
     for (const name of ["picture", "map", "layer", "head"]) if (name in names) parts.set(name, names[name]);
