@@ -199,7 +199,7 @@ def parse_json(data: str | bytes) -> Any:
 
 
 def decode_json(kind: Any, found: Any, name: str) -> Any:
-    """`found` in JSON as what the annotation `kind` says; a table that an object leaves out is empty.
+    """Decode JSON, `found`, as what the annotation `kind` says; a table that an object leaves out is empty.
 
     Raises ValueError naming the first value that is none by the way to it from `name`.
     """
@@ -232,7 +232,7 @@ def _decode_members(kinds: Mapping[str, Any], found: Mapping[str, Any], name: st
 
 
 def _matches(kind: Any, found: Any) -> bool:
-    """Whether `found` is written as JSON writes a `kind`."""
+    """Check that `found` is written as JSON writes a `kind`."""
     if kind is float:
         return type(found) in (float, int) and abs(found) <= sys.float_info.max
     if kind is int:

@@ -22,7 +22,7 @@ class Chat(str):
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """Each message by its role and its content."""
+        """List the messages, each by its role and its content."""
         return list(json.loads(self))
 
 

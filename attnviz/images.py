@@ -92,7 +92,7 @@ def _flatten(image: Image.Image, name: str) -> Image.Image:
 
 
 def grey_pixels(image: Any, n_rows: int, n_columns: int) -> Grey:
-    """All of an image over a grid of patches, each of as many pixels. Raises as `open_image`."""
+    """Resample all of an image over a grid of patches, each of as many pixels. Raises as `open_image`."""
     side = max(1, min(PER_PATCH, MAX_SIDE // max(n_rows, n_columns)))
     flat = open_image(image).convert("L")
     return np.asarray(flat.resize((n_columns * side, n_rows * side), resample=4))  # 4: the mean of each box

@@ -31,13 +31,13 @@ class Inputs:
 
     @property
     def model(self) -> ModelReference:
-        """The only model."""
+        """Return the only model."""
         (only,) = self.models
         return only
 
     @property
     def out(self) -> Path:
-        """The folder of a command that writes one."""
+        """Return the folder of a command that writes one."""
         assert self.folder is not None
         return self.folder
 

@@ -100,7 +100,7 @@ class FlatOption(NamedTuple):
 
     @property
     def flag(self) -> str:
-        """What users write on a command line."""
+        """Return what users write on a command line."""
         return f"--{self.name.replace('_', '-')}"
 
 

@@ -55,7 +55,7 @@ class Scale:
 
     @property
     def family(self) -> ScaleFamily:
-        """What all scales of its kind have in common."""
+        """Return what all scales of its kind have in common."""
         return SCALES[self.kind]
 
 
@@ -119,17 +119,17 @@ class Heatmap:
 
     @property
     def has_queries(self) -> bool:
-        """Whether rows are the queries of a text, in whatever language that is said."""
+        """Tell whether rows are the queries of a text, in whatever language that is said."""
         return self.row_axis in load_table()["report.query_axis"].values()
 
     @property
     def has_keys(self) -> bool:
-        """Whether columns are its keys, likewise."""
+        """Tell whether columns are its keys, likewise."""
         return self.column_axis in load_table()["report.key_axis"].values()
 
     @property
     def is_of_pairs(self) -> bool:
-        """Whether cells say something of two things, such as how alike two heads are: neither attends to the other.
+        """Tell whether cells say something of two things, as how alike two heads are: neither attends to the other.
 
         Each pair has one cell. Those of the other half are not allowed, and stay blank.
         """
@@ -137,7 +137,7 @@ class Heatmap:
 
     @cached_property
     def equal_share(self) -> PerRow:
-        """What each allowed cell of a row would hold if all held the same: 1/n, or of what is counted of the row."""
+        """Return what each allowed cell of a row holds if all hold the same: 1/n, or of what is counted of the row."""
         if self.equal is not None:
             return self.equal
         equal: PerRow = (1 / np.maximum(self.allowed.sum(axis=1), 1)).astype(np.float32)
@@ -316,7 +316,7 @@ class Graph:
 
     @property
     def rows(self) -> list[list[int]]:
-        """The nodes of each level but the words, the highest first, from the left to the right."""
+        """List the nodes of each level but the words, the highest first, from the left to the right."""
         found: dict[int, list[int]] = {}
         for place, node in sorted(enumerate(self.nodes), key=lambda of: of[1].lane):
             if node.row or node.token is None:
@@ -489,23 +489,23 @@ class Report:
 
     @property
     def pictures(self) -> Iterator[Picture]:
-        """The blocks that are pictures, in order."""
+        """Return the blocks that are pictures, in order."""
         return (block for block in self.blocks if isinstance(block, Picture))
 
     @property
     def tables(self) -> Iterator[Table]:
-        """The blocks that are tables, in order."""
+        """Return the blocks that are tables, in order."""
         return (block for block in self.blocks if isinstance(block, Table))
 
     @property
     def listed(self) -> list[Table]:
-        """The tables, but for strongest keys, and for an answer where heads have a table that holds it."""
+        """List the tables, but for strongest keys, and for an answer where heads have a table that holds it."""
         has_heads = any(table.role == "heads" for table in self.tables)
         return [table for table in self.tables if table.role not in ("top", "answer" if has_heads else "top")]
 
     @property
     def notes(self) -> Iterator[Note]:
-        """The blocks that are notes, in order."""
+        """Return the blocks that are notes, in order."""
         return (block for block in self.blocks if isinstance(block, Note))
 
 

@@ -106,12 +106,12 @@ class TextOptions:
 
     @property
     def inline(self) -> bool:
-        """Whether texts are given one by one."""
+        """Tell whether texts are given one by one."""
         return bool(self.text or self.text_file)
 
     @property
     def chosen(self) -> bool:
-        """Whether anything says which texts."""
+        """Tell whether anything says which texts."""
         return bool(self.index or self.inline or self.dataset or self.split)
 
 
@@ -153,7 +153,7 @@ class ModelOptions:
 
     @property
     def removal(self) -> str:
-        """What a model is called beside its name once heads are left out of it; "" for none."""
+        """Return what a model is called beside its name once heads are left out of it; "" for none."""
         if not self.without:
             return ""
         heads = ", ".join(each.strip() for each in ",".join(self.without).split(","))
@@ -194,7 +194,7 @@ class PrintOptions:
 
     @property
     def kind(self) -> PrintKind:
-        """The kind to print. Raises InvalidOption where two are given."""
+        """Choose the kind to print. Raises InvalidOption where two are given."""
         asked = [name for name in ("print", "json", "quiet") if getattr(self, name)]
         if len(asked) > 1:
             problem = f"--{asked[0]} and --{asked[1]} exclude each other"

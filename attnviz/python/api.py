@@ -253,7 +253,7 @@ def save(maps: AttentionMaps | Sequence[AttentionMaps], path: str | Path) -> Non
 
 
 def parse_settings(spec: type[Settings], /, **settings: Any) -> Settings:
-    """A spec from values by the names of its options; None where an option is a list is none of it.
+    """Make a spec of values by the names of its options; None where an option is a list is none of it.
 
     Raises InvalidOption for an option that there is not, and for a value that it does not take.
     """
@@ -270,7 +270,10 @@ def parse_settings(spec: type[Settings], /, **settings: Any) -> Settings:
 
 
 def parse_setting(option: FlatOption, value: object) -> Any:
-    """Numbers may be numpy's, and stand for a text only where it counts something: `layer=0`, and not `title=0`."""
+    """Parse the value of an option.
+
+    Numbers may be numpy's, and stand for a text only where it counts something: `layer=0`, and not `title=0`.
+    """
     if isinstance(value, np.generic):
         value = value.item()
     counts = "N" in (option.option.metavar or "").split("|")

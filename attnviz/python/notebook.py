@@ -47,16 +47,16 @@ class Display:
         return f"Display({self.report.title!r})"
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        """All that a cell keeps, at most MAX_BYTES: the page, and the picture in base64 where there is room for it."""
+        """Return all that a cell keeps, at most MAX_BYTES: the page, and the picture in base64 if it fits."""
         picture = {"image/png": self._picture} if self._picture else {}
         return {"text/html": self._html, **picture}
 
     def _repr_html_(self) -> str:
-        """What cannot be drawn says why, because an error here would be a traceback under the user's cell."""
+        """Return the HTML; what cannot be drawn says why, as an error would be a traceback under the user's cell."""
         return self._html
 
     def _repr_png_(self) -> bytes | None:
-        """The first picture, which is the overview where there are several heads; None where it would be too large."""
+        """Return the first picture, the overview where there are several heads; None where it would be too large."""
         return b64decode(self._picture) if self._picture else None
 
     @cached_property
@@ -86,7 +86,9 @@ class Display:
 
     @cached_property
     def _picture(self) -> str:
-        """In base64, as sharp as there is room for: what the page leaves, or half where the HTML holds it, too."""
+        """Draw the first picture in base64, as sharp as there is room for: what the page leaves, or half where the HTML
+        holds it, too.
+        """
         room = MAX_BYTES - TEXT_BYTES
         if isinstance(self._page, str):
             room = room - len(self._page.encode()) if self._page_fits else room // 2
@@ -100,7 +102,7 @@ class Display:
 
 
 def display(maps: AttentionMaps | Sequence[AttentionMaps]) -> Display:
-    """One record, or the first of several, all heads of it. Raises InvalidRecord where there is none."""
+    """Show one record, or the first of several, all heads of it. Raises InvalidRecord where there is none."""
     if isinstance(maps, AttentionMaps):
         return Display(make_report(maps, FigureOptions()))
     if not maps:
@@ -110,7 +112,7 @@ def display(maps: AttentionMaps | Sequence[AttentionMaps]) -> Display:
 
 
 def make_report(maps: AttentionMaps, spec: FigureOptions) -> Report:
-    """The report of one record. Raises InvalidSelection and InvalidOption as `heatmap_report` does."""
+    """Build the report of one record. Raises InvalidSelection and InvalidOption as `heatmap_report` does."""
     maps, layers, heads, found = select_from_record(maps, spec)
     return heatmap_report(maps, found, spec, layers, heads)
 

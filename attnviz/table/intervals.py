@@ -52,7 +52,7 @@ class PairedDifference(NamedTuple):
 
     @property
     def is_ahead(self) -> bool:
-        """Whether it is above 0, and chance gives as large a one in any of the pairs in 5 % of studies at most."""
+        """Tell whether it is above 0, and chance gives as large a one in any of the pairs in 5 % of studies at most."""
         return self.value > 0 and self.p_value <= 1 - SHARE
 
 

@@ -72,7 +72,7 @@ class Numbers:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The names of the columns that are no keys."""
+        """Return the names of the columns that are no keys."""
         return tuple(name for name in self.table.column_names if name not in self.keys)
 
     def array(self, name: str) -> np.ndarray:

@@ -31,7 +31,7 @@ def paint(plan: FigurePlan, cmap: str, dpi: int) -> Pixels:
 
 def _paint_map(page: Canvas, place: PlacedMap, plan: FigurePlan, colours: Colours) -> None:
     # The hatching is laid under the whole map. Forbidden cells are masked, their colour is transparent, and so the
-    # ground shows there. In a map of pairs, as of how alike heads are, no cell is forbidden, and none is hatched.
+    # ground shows there. In a map of pairs, as of how alike heads are, the half left out stays blank.
     cells, edges = plan.read_cells(place), page.edges(place.box)
     pixels = page.within(place.box)
     if np.ma.is_masked(cells) and not place.heatmap.is_of_pairs:
