@@ -55,7 +55,7 @@ def find_strata(lengths: PerText) -> Strata:
 
 
 def compare_classes(values: Values, labels: PerText, strata: Strata, classes: ClassSizes) -> Iterator[dict[str, Any]]:
-    """Hold each class against the others together, of two classes the last against the first, a row per column.
+    """Yield how each class differs from the others together, of two classes the last from the first, a row per column.
 
     "change" is how much larger the column's number is in the texts of the class than in the other ones that have one,
     with its standard "error", "degrees" of Student's t and "half" of its 95 % interval. "p_value" is not corrected yet.

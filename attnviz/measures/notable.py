@@ -90,7 +90,7 @@ def choose_notable(rows: MovedRows, number: int) -> tuple[int, ...]:
 def find_strongest(
     maps: AttentionMaps, layer: int, rests: Bool[np.ndarray, " key"]
 ) -> tuple[Float64[np.ndarray, " head"], Int64[np.ndarray, " head"]]:
-    """Return of each head of a layer how strong its strongest row is, and the row's query.
+    """Return how strong the strongest row of each head of a layer is, and the row's query.
 
     It is w log₂(w n) of the largest weight w among n keys: what that key alone adds to the divergence from an equal
     share. A row that looks most at where heads rest, the first token and markers, is weaker than any other.

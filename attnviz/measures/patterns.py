@@ -44,7 +44,7 @@ class Pattern(NamedTuple):
 
 
 def list_patterns(tokens: Tokens, queries: Int[np.ndarray, " query"]) -> Iterator[Pattern]:
-    """List all patterns of a text that attends to itself, for some of its queries."""
+    """Yield all patterns of a text that attends to itself, for some of its queries."""
     places, keys = queries[:, None], np.arange(len(tokens))
     for offset in sorted(range(-MAX_OFFSET, MAX_OFFSET + 1), key=abs):
         yield Pattern(name_offset(offset), keys == places + offset)
@@ -145,7 +145,7 @@ def name_heads(maps: AttentionMaps, by_card: bool = True) -> tuple[tuple[HeadPat
 
 @cache_on_record
 def measure_patterns(maps: AttentionMaps) -> tuple[tuple[str, PerHead, PerHead], ...]:
-    """Return of each pattern that the text has: its name, each head's share, and the most that may be chance.
+    """Measure each pattern that the text has: its name, each head's share, and the most that may be chance.
 
     None of tokens that attend to those of another text.
     """

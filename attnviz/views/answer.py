@@ -52,7 +52,7 @@ def describe_answer(maps: AttentionMaps, answer: TextAnswer) -> Note:
 
 
 def describe_heads(maps: AttentionMaps, places: Sequence[Place]) -> Iterator[Note]:
-    """Say what the heads at some places do, by kind, and which pairs of tokens that are no neighbours stand out."""
+    """Yield what the heads at some places do, by kind, and which pairs of tokens that are no neighbours stand out."""
     kinds, here, said = _group_by_kind(maps, places), _find_here(maps, places), []
     for place, (kind, named) in enumerate([*kinds.items()][:MAX_KINDS]):
         n_named = 2 if place < MAX_HEADS - min(len(kinds), MAX_KINDS) else 1
@@ -111,7 +111,7 @@ def _group_by_kind(maps: AttentionMaps, places: Sequence[Place]) -> dict[str, li
 
 
 def _find_here(maps: AttentionMaps, places: Sequence[Place]) -> dict[str, tuple[float, Place]]:
-    """Return of each pattern the clearest head that follows it in this text, of those that have no name over many."""
+    """Return the clearest head that follows each pattern in this text, of those that have no name over many."""
     over_many, here = (name_heads(maps.heads_alone, by_card) for by_card in (True, False))
     found = dict[str, tuple[float, Place]]()
     for layer, head in places:

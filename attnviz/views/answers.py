@@ -28,7 +28,7 @@ def describe_answer(answers: AnswerInfo, prediction: Prediction) -> str:
 
 
 def describe_given_labels(answers: AnswerInfo, given: Sequence[int | None]) -> Iterator[str]:
-    """Say how the labels that come with texts are read, or why they are not; nothing of a model trained on them."""
+    """Yield how the labels that come with texts are read, or why they are not; nothing of a model trained on them."""
     if all(number is None for number in given):
         return
     if lacking := answers.list_lacking(given):

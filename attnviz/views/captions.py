@@ -144,7 +144,7 @@ def collect_notes(maps: AttentionMaps) -> Iterator[Note]:
 
 
 def _describe_missing(maps: AttentionMaps) -> Iterator[Note]:
-    """Say which layers and heads of the model are in the record, where not all are."""
+    """Yield which layers and heads of the model are in the record, where not all are."""
     facts, unseen = maps.provenance.facts, maps.unseen_layers
     if facts.n_heads_in_model is not None:
         of_model = {"layers": (maps.layer_numbers, facts.n_layers_in_model if unseen else None)}
@@ -181,7 +181,7 @@ def _list_numbers(numbers: Sequence[int]) -> str:
 
 
 def _describe_joined(maps: AttentionMaps) -> Iterator[Note]:
-    """Say that words are no tokens of the model's."""
+    """Yield the note that words are no tokens of the model's."""
     facts = maps.provenance.facts
     counts = [(facts.queries_before_joining, len(maps.queries), "tokens" if maps.self_attention else "queries")]
     if not maps.self_attention:
@@ -200,7 +200,7 @@ def _describe_joined(maps: AttentionMaps) -> Iterator[Note]:
 
 
 def describe_misuse(provenance: Provenance, n_tokens: int) -> Iterator[Note]:
-    """Say where the model does what it was not made for."""
+    """Yield where the model does what it was not made for."""
     if provenance.trained and provenance.facts.causal:
         yield Note("The model was trained to look both ways; forced to look back only, it does what it never learned.")
     made_for = provenance.facts.made_for_tokens
@@ -209,7 +209,7 @@ def describe_misuse(provenance: Provenance, n_tokens: int) -> Iterator[Note]:
 
 
 def describe_unknown(tokens: Tokens, many: str) -> Iterator[Note]:
-    """Say which tokens the vocabulary does not hold."""
+    """Yield which tokens the vocabulary does not hold."""
     places = [position for position, is_unknown in enumerate(tokens.unknown) if is_unknown]
     if places:
         named = list_first(places, MAX_NAMED, lambda place: name_token(tokens, place))

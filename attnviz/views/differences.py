@@ -153,7 +153,7 @@ def _list_numbers(changes: Sequence[Difference], is_detail: bool) -> Table:
 
 
 def _remarks(diff: Diff) -> Iterator[str]:
-    """Say what was compared, and what is told and is no difference."""
+    """Yield what was compared, and what is told and is no difference."""
     if diff.versions:
         listed = list_first([f"{name} {old} → {new}" for name, old, new in diff.versions], MAX_NAMED)
         yield f"Made by other versions: {shorten_text(listed)}."

@@ -114,7 +114,7 @@ def _name_model(entry: Entry) -> str:
 
 
 def _numbers_table(entries: Sequence[Entry]) -> Iterator[Table]:
-    """List the means over the heads, text by text, of commands that draw attention: others have other numbers."""
+    """Yield the means over the heads, text by text, of commands that draw attention: others have other numbers."""
     means = defaultdict[tuple[str, str, str], dict[str, float]](dict)
     for entry in (each for each in entries if each.command == "heatmap"):
         for of in entry.numbers:

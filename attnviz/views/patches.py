@@ -146,7 +146,7 @@ def _draw_patch_map(maps: AttentionMaps, grid: Grid, place: Place, row: np.ndarr
 
 
 def _draw_words(maps: AttentionMaps, grid: Grid, places: Sequence[Place]) -> Iterator[HeatmapGrid]:
-    """Draw what each word that was written looked at, as the mean over heads."""
+    """Yield what each word that was written looked at, as the mean over heads."""
     if not maps.chosen:
         return
     first, names = len(maps.queries) - len(maps.chosen), label_queries(maps)
@@ -162,7 +162,7 @@ def _draw_words(maps: AttentionMaps, grid: Grid, places: Sequence[Place]) -> Ite
 def _describe(
     maps: AttentionMaps, grid: Grid, places: Sequence[Place], rows: np.ndarray, query: int, chosen: Sequence[int]
 ) -> Iterator[Block]:
-    """Say in which part of the image each head looks, and what goes to what is no patch."""
+    """Yield in which part of the image each head looks, and what goes to what is no patch."""
     at = np.array(grid.find_places(len(maps.keys)))
     thirds = (np.arange(n) * 3 // n for n in (grid.n_rows, grid.n_columns))
     parts = np.add.outer(*(each * step for each, step in zip(thirds, (3, 1), strict=True))).ravel()

@@ -65,7 +65,7 @@ def write_mean(value: float, low: float, high: float) -> str:
 
 
 def write_verdicts(lost: Mapping[str, Float64[np.ndarray, " text"]]) -> Iterator[str]:
-    """Say what methods lose by text that chance does not, and which is ahead; no more than is beyond chance.
+    """Yield what methods lose by text that chance does not, and which is ahead; no more than is beyond chance.
 
     Who asks of k methods which are better than chance asks k times, and who looks at the best one has looked at every
     pair. Of eight equal methods, on 12 texts, one was "ahead" of another in half of all runs without a correction.

@@ -29,7 +29,7 @@ def first_tokens(
 
 
 def describe_short(n_removable: Sequence[int]) -> Iterator[str]:
-    """Say of how many texts, by their numbers of tokens, a step is left out: its share is less than one token."""
+    """Yield for how many texts, by their numbers of tokens, a step is left out: its share is less than one token."""
     for share in FRACTIONS:
         if n_short := sum(int(share * n) == 0 for n in n_removable):
             texts = f"{n_short} of {len(n_removable)} texts"

@@ -93,7 +93,7 @@ def compare_origins(before: Entry, after: Entry, versions: Sequence[object]) -> 
 
 
 def compare_numbers(before: Entry, after: Entry, tolerances: Tolerances, counts: Counter[str]) -> Iterator[Difference]:
-    """Compare the texts and numbers of a job; yield each that differs or that only one side has.
+    """Yield the texts and numbers of a job that differ or that only one side has.
 
     One text at a time: a batch may have many.
     """
@@ -121,7 +121,7 @@ def state_numbers(job: str, tables: Iterable[TextNumbers]) -> Facts:
 def compare_files(
     folders: Sequence[Path], entries: Sequence[Entry], tolerances: Tolerances, counts: Counter[str]
 ) -> Iterator[Difference]:
-    """Compare every file of a job's two entries, and what was put beside them in the folders of the two batches.
+    """Yield the differences of every file of a job's two entries, and of what was put beside them in the two folders.
 
     Raises TooLarge before a pair is read.
     """
@@ -171,7 +171,7 @@ def read_file(folder: Path, file: File) -> bytes:
 
 
 def compare_contents(place: Difference, before: bytes, after: bytes, tolerances: Tolerances) -> Iterator[Difference]:
-    """Compare what two files of different bytes say; yield nothing where that is the same. Raises TooLarge."""
+    """Yield what two files of different bytes say that differs; nothing where that is the same. Raises TooLarge."""
     compare = COMPARED.get(PurePosixPath(place.file).suffix.lower())
     if tolerances.exact or not compare:
         yield compare_bytes(place, before, after)
@@ -202,7 +202,7 @@ def _compare_pictures(place: Difference, before: bytes, after: bytes, tolerances
 
 
 def _compare_records(place: Difference, before: bytes, after: bytes, tolerances: Tolerances) -> Iterator[Difference]:
-    """Compare two records by tokens, heads and weights; the manifest says more of how they were made."""
+    """Yield the differences of two records by tokens, heads and weights; how they were made is in the manifest."""
     one, other = (store.read_record(data, place.file) for data in (before, after))
     for each in compare_maps(one, other, tolerances):
         yield replace(each, job=place.job, file=place.file)

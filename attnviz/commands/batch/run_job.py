@@ -80,7 +80,7 @@ def _write_to(spec: Any, out: Path) -> Any:
 
 
 def _write_documents(report: Report, result: Result, folder: Path, job: Job) -> Iterator[Path]:
-    """Write the rows if they have a name, the report as Markdown that shows the PNGs, and every other form it has."""
+    """Write the rows if they have a name, the report as Markdown with the PNGs and in all other forms; yield files."""
     store.make_folder(folder)
     command = _command(job)
     if command.rows:

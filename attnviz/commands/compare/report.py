@@ -55,7 +55,7 @@ def compare_report(
 
 
 def compare_rows(comparison: Comparison) -> Iterator[Row]:
-    """List the rows for a spreadsheet: one per measure and model, the difference from the first model beside it."""
+    """Yield the rows for a spreadsheet: one per measure and model, the difference from the first model beside it."""
     yield ("measure", "unit", "of", "model", *NUMBERS, "no interval because")
     for measure in comparison.measures:
         of = measure.name, measure.unit, "all heads of a layer" if measure.level == "layer" else "each head"
@@ -65,8 +65,8 @@ def compare_rows(comparison: Comparison) -> Iterator[Row]:
 
 
 def _measures(comparison: Comparison, named: Sequence[str]) -> Iterator[Table]:
-    """Tabulate the means, beside those of a single other model its difference from the first; then all differences with
-    their intervals.
+    """Yield the table of means, beside those of a single other model its difference from the first; then that of all
+    differences with their intervals.
     """
     name, *others = (model.label for model in comparison.models)
     n_models = len(comparison.models)

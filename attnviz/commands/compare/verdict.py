@@ -49,7 +49,7 @@ def verdict(comparison: Comparison) -> tuple[Note, ...]:
 
 
 def _differ(comparison: Comparison, place: int) -> Iterator[str]:
-    """Say in which measures a model differs from the first by more than chance.
+    """Yield in which measures a model differs from the first by more than chance.
 
     Whoever looks at several measures finds a difference in one of them by chance, so their p-values are corrected for
     as many (Holm 1979).

@@ -52,7 +52,7 @@ def draw_steps(found: VerifiedTrace, number: int, language: Language = "en") -> 
 def _list_steps(
     trace: AttentionTrace, head: Head, made: Sequence[str], keys: tuple[Sequence[int], Sequence[int]]
 ) -> Iterator[CalculationStep]:
-    """List what stands side by side: [row component] of the keys listed, then of the others together if it is a sum."""
+    """Yield what stands side by side: [row component] of the keys listed, then of the others together for a sum."""
     (of_query, of_keys, of_values), (listed, others) = made, keys
 
     def choose(numbers: np.ndarray, is_summed: bool = False) -> np.ndarray:

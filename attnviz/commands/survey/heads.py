@@ -27,7 +27,7 @@ def name_heads(survey: Survey) -> dict[Head, tuple[tuple[str, str], ...]]:
 
 
 def label_heads(survey: Survey) -> dict[Head, str]:
-    """Return of each head its name over the texts and its share, such as "2 after 40 %"; "" for none."""
+    """Return the name of each head over the texts and its share, such as "2 after 40 %"; "" for none."""
     named = survey.tables.names.select(over=TEXTS).rows()
     said = {(row["layer"], row["head"]): f"{row['pattern']} {write_share(row['share'])}".strip() for row in named}
     return dict.fromkeys(survey.info.heads, "") | said
@@ -65,7 +65,7 @@ def top_words(survey: Survey, top: int, min_support: int) -> Iterator[list[tuple
 
 
 def survey_rows(survey: Survey) -> Iterator[tuple[Cell | None, ...]]:
-    """List the rows for a spreadsheet: one per head or layer and measure."""
+    """Yield the rows for a spreadsheet: one per head or layer and measure."""
     columns, labels = ("layer", "head", "measure", "unit", *SPREAD), label_heads(survey)
     yield (*columns, "label")
     for row in survey.tables.numbers.select(over=TEXTS).rows():

@@ -135,7 +135,7 @@ def _means_table(survey: Survey, level: str) -> Table:
 
 
 def _patterns_table(survey: Survey) -> Table:
-    """List of each pattern the heads that it names, the one with the largest share, and what that is held against."""
+    """Tabulate the heads that each pattern names, the one with the largest share, and what that is held against."""
     facts, rows = survey.facts or ModelFacts(), list[Row]()
     compared = ["plain"] if facts.chance or facts.shuffled else []
     compared += ["chance"] if facts.chance or facts.probes else []
@@ -173,7 +173,7 @@ def _probes_table(survey: Survey) -> Table:
 
 
 def _extremes(survey: Survey, top: int, telling: Sequence[Head]) -> Iterator[Table]:
-    """Tabulate which texts to open, by their numbers.
+    """Yield the tables of texts to open, by their numbers.
 
     Of many heads those that have a name, by one measure and one text each.
     """

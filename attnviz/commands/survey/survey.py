@@ -59,7 +59,7 @@ class SurveyInfo:
         return list(product(self.layer_numbers, range(self.n_heads)))
 
     def place(self, heads: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Return of heads, with their layers' own numbers, the places: layers are counted from 0."""
+        """Return the places of heads that have their layers' own numbers: layers are counted from 0."""
         return [(self.layer_numbers.index(layer), head) for layer, head in heads]
 
     @property
@@ -68,7 +68,7 @@ class SurveyInfo:
         return any(measure.name.startswith(ABLATION) for measure in self.measures)
 
     def list_places(self, level: str) -> list[tuple[int | None, int | None]]:
-        """Return of each number of a measure of that level which layer and head it is of."""
+        """Return the layer and head of each number of a measure of that level."""
         if level == "head":
             return [*self.heads]
         return [(layer, None) for layer in (self.layer_numbers if level == "layer" else (None,))]

@@ -95,7 +95,7 @@ def _list_recipe(metrics: Metrics, data: str) -> list[Row]:
 
 
 def _list_results(metrics: Metrics) -> Iterator[Row]:
-    """Say how often the model is right on the texts held out, and on those of a test, where there are any."""
+    """Yield how often the model is right on the texts held out, and on those of a test, where there are any."""
     held, bound = metrics.held_out, metrics.held_out.calibration_bound
     drawn = f"; by chance 95 % below {bound:.4f}" if bound is not None else ""
     yield f"accuracy on {held.n_texts:,} texts held out ({_write_bounds(held.accuracy)})", held.accuracy.value

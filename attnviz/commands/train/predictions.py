@@ -103,7 +103,7 @@ def _tabulate(predictions: Sequence[Prediction], answers: AnswerInfo) -> Numbers
 
 
 def _list_answers(predictions: Sequence[Prediction], found: Numbers, answers: AnswerInfo) -> Iterator[dict[str, Any]]:
-    """Describe each text for machines: names as they are, numbers unrounded.
+    """Yield each text for machines: names as they are, numbers unrounded.
 
     Of a label that came with the text and that the model lacks, the number is `given`.
     """
@@ -216,7 +216,7 @@ def _numbers_table(answered: Numbers, answers: AnswerInfo) -> Table:
 
 
 def _list_score_tables(scores: Mapping[str, Any]) -> Iterator[Table]:
-    """Compare with the given labels: the scores, then texts, a row per given label, a column per predicted label."""
+    """Yield tables of scores against the given labels, then of texts: a row per given label, a column per predicted."""
     chance = "by chance {mean:.3f}, 95 % below {below_95:.3f}".format(**scores["calibration_error_by_chance"])
     rows = (
         ("macro F1", scores["macro_f1"]),
@@ -236,7 +236,7 @@ def _list_score_tables(scores: Mapping[str, Any]) -> Iterator[Table]:
 def _notes(
     predictions: Sequence[Prediction], answers: AnswerInfo, scores: Mapping[str, Any], few: bool
 ) -> Iterator[str]:
-    """Say what a reader of the tables would otherwise get wrong."""
+    """Yield what a reader of the tables would otherwise get wrong."""
     n, labels = len(predictions), answers.labels
     if not few:
         yield f"{n} texts are too many to list: --json has every one."

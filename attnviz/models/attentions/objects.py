@@ -27,7 +27,7 @@ BEAMS = "steps of a beam search, whose rows are of other texts from step to step
 
 
 def list_object(found: Any, name: str = "") -> Iterator[FileArray]:
-    """List the arrays of an object by their names, and why others are none. Numbers in lists are one array."""
+    """Yield the arrays of an object by their names, and why others are none. Numbers in lists are one array."""
     array = found
     if isinstance(found, str):
         array = found.split()

@@ -74,7 +74,7 @@ def _choose_logit(stream: Stream, logits: Float64[np.ndarray, " answer"]) -> flo
 
 
 def follow_looks(stream: Stream, head: HeadName, query: int, key: int) -> Iterator[dict[str, Any]]:
-    """Go from a look to the look of the head that wrote what it was for."""
+    """Yield a look, then again and again the look of the head that wrote what the last one was for."""
     for step in range(N_STEPS):
         look = find_reason(stream, head, query, key)
         yield {"step": step, **look}
@@ -135,7 +135,7 @@ def find_reason(stream: Stream, head: HeadName, query: int, key: int) -> dict[st
 
 
 def _list_written(parts: Parts, n_layers: int) -> Iterator[tuple[Writer, PerToken]]:
-    """List who wrote into the keys, and what each gave to their scores."""
+    """Yield who wrote into the keys, and what each gave to their scores."""
     n_early = min(len(parts.mlps), -(-n_layers // EARLY))
     yield Writer("word", n_early), parts.embedding + parts.mlps[:n_early].sum(axis=0)
     for layer in range(n_early, len(parts.mlps)):

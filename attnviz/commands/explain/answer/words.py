@@ -99,6 +99,6 @@ def name_reason(look: Look) -> str:
 
 
 def describe_steps(tokens: Tokens, looks: Looks) -> Iterator[str]:
-    """Say of each further step what made the writer look where it did."""
+    """Yield for each further step what made the writer look where it did."""
     for look in looks[1:]:
         yield f"And {describe_look(tokens, look)}"
