@@ -5,7 +5,7 @@ from math import ceil, prod
 from pathlib import Path
 
 from attnviz import store
-from attnviz.bounded import exists, expand_path, is_file
+from attnviz.bounded import exists, expand_path, is_file, is_folder, list_folder
 from attnviz.commands.render.spec import RenderSpec
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.inputs import Inputs
@@ -22,7 +22,8 @@ def render_inputs(spec: RenderSpec) -> Inputs:
     Raises InvalidRecord, InvalidSource, TooLarge or InvalidOption.
     """
     drawing, path = Drawing.from_options(spec.figure), Path(spec.record)
-    if parts := sorted(path.glob("*.parquet")):
+    listed = list_folder(path, InvalidSource) if is_folder(path) else []
+    if parts := [each for each in listed if each.suffix == ".parquet"]:
         _refuse_names(spec, "a watched run")
         return Inputs(files={part.name: part for part in parts}, folder=store.check_output_folder(spec.figure.out))
     kind = find_kind(path)

@@ -113,7 +113,8 @@ def show_ablations(survey: Survey) -> Iterator[Table | Note]:
 def show_knockouts(survey: Survey) -> Iterator[Table | Note]:
     """Yield what a decoder loses without all heads of each kind, and without each: both beside heads at random."""
     costs = (survey.facts or ModelFacts()).costs
-    columns = tuple(map(Column, (*("kind", "heads", "repeats", "chance", "texts", "chance of texts", "matters"),)))
+    names = "kind", "heads", "repeats", "chance", "texts", "chance of texts", "matters"
+    columns = tuple(Column(name, minor=name in ("heads", "chance of texts")) for name in names)
     together, alone = list[Row](), list[Row]()
     for cost in costs:
         numbers = cost.on_repeats, cost.chance[0], cost.on_texts, cost.chance[1]
