@@ -160,6 +160,7 @@ class Capture(Operators):
         if name in ON_CONSTANTS and not isinstance(args[0], Tensor):
             return args[0] if len(args) == 1 else args[0] == args[1]
         result = func(*args, **kwargs)
+        # What the look itself runs is none of the model's, and what a backward pass runs is no forward pass.
         if getattr(_looking, "on", False) or torch._C._current_graph_task_id() != -1:
             return result
         with _disable_current_modes() if torch._C._len_torch_dispatch_stack() else _NOTHING:
@@ -176,6 +177,8 @@ class Capture(Operators):
             self.unread.places["empty"] += [why] if attends or is_softmax else []
             return
         of = Operation(name, func, args, kwargs, result, tensors, list(list_tensors((result,))))
+        # A kernel is attention, a product or a sum may be, and all else only moves, mixes or keeps the ids of tokens. A
+        # cut while no module is at work is that of a cache between two passes, which takes words back.
         if attends:
             if not self._keeper.keep_kernel(of):
                 self._note(name, "kernels")
