@@ -18,7 +18,7 @@ class Renderer(Protocol):
     """Draws the pictures of a report."""
 
     def __call__(self, report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
-        """Each file's name and content."""
+        """Yield each file's name and content."""
 
 
 RENDERERS: tuple[Plugin, ...] = (

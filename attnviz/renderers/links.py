@@ -12,7 +12,7 @@ ELSEWHERE = re.compile(r"[\x00-\x20]*([A-Za-z][A-Za-z0-9+.-]*:|[/\\])")  # a sch
 
 
 def addresses(table: Table) -> tuple[str, ...]:
-    """One for each row, percent-encoded; "" where there is none, and in place of whatever is not relative."""
+    """Return an address for each row, percent-encoded; "" where there is none, and for whatever is not relative."""
     # Every sign but letters, digits and _.-~/ is encoded, a colon too: an address with a scheme cannot come of it.
     encoded = ("" if ELSEWHERE.match(link) else quote(link, safe="/", errors="replace") for link in table.links)
     return tuple(encoded) or ("",) * len(table.rows)

@@ -24,7 +24,7 @@ def pool_cells(values: Cells, allowed: Shown, pools: tuple[int, int], signed: bo
 
 
 def blocks_of(reduce: np.ufunc, values: np.ndarray, pools: tuple[int, int]) -> np.ndarray:
-    """One of each block of cells, the last of which may be smaller: what `reduceat` gives, bit by bit, sooner."""
+    """Reduce each block of cells, the last of which may be smaller, to one: as `reduceat`, bit by bit, but faster."""
     for axis, pool in enumerate(pools):
         if pool == 1:
             continue

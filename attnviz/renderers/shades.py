@@ -52,7 +52,7 @@ BLOCKS, ASCII = " ░▒▓█", " .:-=+*#%@"
 
 
 def places(values: Float[np.ndarray, "row column"], scale: Scale) -> Float[np.ndarray, "row column"]:
-    """Where each value (see `Heatmap.shade`) lies on the scale, 0 to 1; what lies outside is at its end."""
+    """Place each value (see `Heatmap.shade`) on the scale, 0 to 1; what lies outside is at its end."""
     low, high, shown = scale.low, scale.high, values.astype(np.float64)
     if scale.family.is_logarithmic:
         low, high, shown = np.log10(low), np.log10(high), np.log10(np.maximum(shown, low))
@@ -60,7 +60,7 @@ def places(values: Float[np.ndarray, "row column"], scale: Scale) -> Float[np.nd
 
 
 def colour(place: float, kind: str) -> RGB:
-    """At a place between 0 and 1 on a scale of this kind."""
+    """Return the colour at a place between 0 and 1 on a scale of this kind."""
     steps = {"lift": LIFT, "diverging": DIVERGING}.get(SCALES[kind].colours, VIRIDIS)
     step = min(int(place * 8), 7)
     part = place * 8 - step
@@ -69,17 +69,17 @@ def colour(place: float, kind: str) -> RGB:
 
 
 def character(place: float, ramp: str) -> str:
-    """The character of `ramp`, light to dark, nearest to `place`."""
+    """Return the character of `ramp`, light to dark, nearest to `place`."""
     return ramp[round(place * (len(ramp) - 1))]
 
 
 def luminance(colour: Sequence[float]) -> float:
-    """Relative luminance, 0 black to 1 white (WCAG 2.2), of a colour in parts of 0 to 255."""
+    """Compute the relative luminance, 0 black to 1 white (WCAG 2.2), of a colour in parts of 0 to 255."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (part / 255 for part in colour)]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def ink(background: RGB) -> RGB:
-    """Black or white, whichever is easier to read: at least 4.5 to 1 on any colour."""
+    """Choose black or white, whichever is easier to read: at least 4.5 to 1 on any colour."""
     light = luminance(background)
     return WHITE if 1.05 / (light + 0.05) > (light + 0.05) / 0.05 else BLACK

@@ -18,7 +18,7 @@ ENDING = "\r\n"  # told to the writer because it quotes exactly the line ends th
 
 
 def lines(rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-    """Each row as one record that ends with a newline, quoted as in RFC 4180.
+    """Yield each row as one record that ends with a newline, quoted as in RFC 4180.
 
     A cell with a comma, a quote or a line end in it is quoted, so that a record may go over several lines.
     """
@@ -40,7 +40,7 @@ _write_text = lru_cache(maxsize=2**16)(escape_for_spreadsheet)  # labels of toke
 
 
 def document(results: Iterable[tuple[Report, Iterable[Sequence[Any]]]]) -> Iterator[str]:
-    """The rows of all results under one header; of a result without rows of its own the tables of its report."""
+    """Yield the rows of all results under one header; of a result without rows of its own the tables of its report."""
     header: Sequence[Any] = ()
     for report, rows in results:
         for number, row in enumerate(rows or tables_as_rows(report)):
@@ -50,7 +50,7 @@ def document(results: Iterable[tuple[Report, Iterable[Sequence[Any]]]]) -> Itera
 
 
 def tables_as_rows(report: Report) -> Iterator[Row]:
-    """Tables of the same columns under one header, each row behind its table's name; else a row for each cell."""
+    """Yield tables of the same columns under one header, each row after its table's name; else a row per cell."""
     tables = list(report.tables)
     headers = [tuple(f"{of.header} ({of.unit})" if of.unit else of.header for of in table.columns) for table in tables]
     if len(set(headers)) == 1:

@@ -19,12 +19,12 @@ SEVERAL = (list, tuple, Mapping, np.ndarray)
 
 
 def render(reports: Iterable[Report]) -> bytes:
-    """The whole document. For many or large texts take `chunks`."""
+    """Write the whole document. For many or large texts take `chunks`."""
     return b"".join(chunks(reports))
 
 
 def chunks(reports: Iterable[Report]) -> Iterator[bytes]:
-    """The document bit by bit: never more than one row of weights as text at a time.
+    """Yield the document bit by bit: never more than one row of weights as text at a time.
 
     Raises ValueError for a number that JSON does not have (NaN, infinity) and TypeError for an unknown type.
     """
@@ -37,14 +37,14 @@ def chunks(reports: Iterable[Report]) -> Iterator[bytes]:
 
 
 def write_alone(report: Report) -> Iterator[bytes]:
-    """A document of a report that is not about one of several texts: `{"schema": 1, ...}` with its data beside."""
+    """Yield the document of a report on no single one of several texts: `{"schema": 1, ...}` with its data beside."""
     for piece in _write({"schema": SCHEMA, **report.data}, 1):
         yield piece.encode("ascii")
     yield b"\n"
 
 
 def _write(value: object, depth: int) -> Iterator[str]:
-    """`value` as JSON: objects and arrays of arrays over several lines, a row of plain values on one."""
+    """Yield `value` as JSON: objects and arrays of arrays over several lines, a row of plain values on one."""
     is_row = isinstance(value, list | tuple) and not any(isinstance(each, SEVERAL) for each in value)
     if isinstance(value, np.ndarray) and value.ndim < 2:
         if value.dtype != np.float32:
@@ -68,7 +68,7 @@ def _write(value: object, depth: int) -> Iterator[str]:
 
 
 def _plain(value: object) -> str:
-    """A value, or a list of values, on one line."""
+    """Write a value, or a list of values, on one line."""
     return json.dumps(_make_plain(value), allow_nan=False)
 
 

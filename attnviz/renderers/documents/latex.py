@@ -65,7 +65,7 @@ OTHER_SCRIPTS = "% Some characters are not ASCII: where pdfLaTeX or the font lac
 
 
 def fragment(*reports: Report, full: bool = False) -> str:
-    """The table of the heads where there is one, else every table but those of queries.
+    """Write the table of the heads where there is one, else every table but those of queries.
 
     `full`: all tables, those of queries as a `longtable`. What a reader has to know of the tables, and the packages
     that they need, stand in comments.
@@ -78,7 +78,7 @@ def fragment(*reports: Report, full: bool = False) -> str:
 
 
 def escape_latex(text: str) -> str:
-    """`text` for the middle of a line, a heading or a cell."""
+    """Escape `text` for the middle of a line, a heading or a cell."""
     return SIGN.sub(lambda found: SIGNS.get(found[0]) or BESIDE[found[0]], write_out_hidden(text))
 
 
@@ -122,7 +122,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _cell(cell: str | int | float, column: Column) -> str:
-    """Numbers stand in mathematics, where a minus is no hyphen."""
+    """Write a cell; numbers in math mode, where a minus is not a hyphen."""
     shown = numbers.write_cell(cell, column)
     if not isinstance(cell, str):
         return f"${shown.replace('∞', chr(92) + 'infty')}$"

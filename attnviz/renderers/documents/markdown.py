@@ -30,7 +30,7 @@ APART = f"<span>{ENTITY}</span>"
 
 
 def document(report: Report, pictures: Mapping[str, str] | None = None) -> str:
-    """The title, the subtitle and the blocks in their order, ending with one newline.
+    """Write the title, the subtitle and the blocks in their order, ending with one newline.
 
     `pictures` gives for a block's name the file that it was drawn to, relative to the document; pictures without a
     file are left out.
@@ -39,12 +39,12 @@ def document(report: Report, pictures: Mapping[str, str] | None = None) -> str:
 
 
 def inline(text: str) -> str:
-    """`text` for the middle of a line or the whole of it: a paragraph, a heading, a cell, between one's own marks."""
+    """Escape `text` for the middle of a line or the whole: a paragraph, a heading, a cell, between one's own marks."""
     return _escape(text, APART)
 
 
 def _parts(report: Report, pictures: Mapping[str, str]) -> Iterator[str]:
-    """Blocks of Markdown, "" where there is nothing to say."""
+    """Yield blocks of Markdown, "" where there is nothing to say."""
     yield _heading("#", report.title)
     yield inline(report.subtitle)
     for block in report.blocks:
@@ -80,7 +80,7 @@ def _cell(cell: str | int | float, column: Column) -> str:
 
 
 def _escape(text: str, late: str) -> str:
-    """`text` with every sign that means something escaped; `late` is for those that an escape does not help."""
+    """Escape every character of `text` that has a meaning; `late` replaces those that a backslash does not help."""
 
     def escape_sign(found: re.Match[str]) -> str:
         sign = found[0]

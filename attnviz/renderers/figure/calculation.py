@@ -74,7 +74,7 @@ class CalculationPlan(Sketch):
 
 
 def plan_calculation(chart: Calculation, report: Report, look: FigureStyle) -> CalculationPlan:
-    """Everything with its place. Raises TooLarge where the width asked for is too small."""
+    """Plan where everything is placed. Raises TooLarge where the width asked for is too small."""
     sizes = look_of(look.theme, look.font_size)[1]
     steps, width = _across(chart, look, sizes)
     lines, start = header_of(chart, report, width, look, sizes)
@@ -98,7 +98,7 @@ def plan_calculation(chart: Calculation, report: Report, look: FigureStyle) -> C
 def _place_rows(
     chart: Calculation, steps: Sequence[PlacedStep], top: float, sizes: Sizes
 ) -> tuple[list[Strip], list[Box], list[TextLine], float]:
-    """What stands in rows below `top`, with room above where a vector stands there, or below; where it ends."""
+    """Place what stands in rows below `top`, with room for vectors above or below them; also return where it ends."""
     em, rest = sizes.axis * POINT, len(chart.rows) - 1 if chart.has_rest else None
     pitch, high = PITCH * em, HIGH * em
     begin = top + APART * pitch * any(placed.step.above for placed in steps)
@@ -150,7 +150,7 @@ def write_column(step: CalculationStep) -> list[str]:
 
 
 def _across(chart: Calculation, look: FigureStyle, sizes: Sizes) -> tuple[tuple[PlacedStep, ...], float]:
-    """Every step with its place, as wide as they want to be or as the width asked for has room for, and the width."""
+    """Place every step, as wide as they want to be or as the requested width allows; also return the width."""
     names = (*chart.rows, *(step.above.label for step in chart.steps if step.above))
     left = MARGIN + max(extent(each, sizes.axis, bold=True).width for each in names) * POINT + 2 * PAD
     for wished in WISHED:
@@ -170,7 +170,7 @@ def _across(chart: Calculation, look: FigureStyle, sizes: Sizes) -> tuple[tuple[
 def _place_steps(
     steps: Sequence[CalculationStep], left: float, wished: tuple[float, float, float], sizes: Sizes
 ) -> Iterator[PlacedStep]:
-    """From left to right, each as wide as what it shows and its heading want."""
+    """Yield the steps with their places, from left to right, each as wide as its content and its heading need."""
     factor, size = sizes.axis / AXIS, sizes.axis
     strip, bar, between = (factor * each for each in wished)
     for place, step in enumerate(steps):
@@ -192,7 +192,7 @@ def _place_steps(
 
 
 def _place_keys(steps: Sequence[PlacedStep], top: float, sizes: Sizes) -> tuple[list[Strip], list[TextLine], float]:
-    """Below strips what their colours mean; where that ends."""
+    """Place the colour keys below the strips; also return where they end."""
     strips, lines, high = [], [], 0.6 * sizes.small * POINT
     coloured = [step for step in steps if step.step.look == "strip"]
     for step in coloured:

@@ -165,7 +165,7 @@ def _make_panels(
 
 
 def _plan_legend(names: Sequence[str], room: float, size: float) -> tuple[list[tuple[str, ...]], int, float]:
-    """The names in lines, in how many columns they stand, and inches that they take; `room` is points."""
+    """Plan the legend: the names in lines, the number of columns and the inches that they take; `room` is points."""
     wrapped = [wrap(name, size, room - HANDLE * size) for name in names]
     longest = max((extent(line, size).width for lines in wrapped for line in lines), default=0.0)
     n_columns = max(1, min(len(names), int(room / (longest + (HANDLE + BETWEEN + 1) * size))))
@@ -179,7 +179,7 @@ def _join(lines: Sequence[str]) -> str:
 
 
 def _draw_legend(figure: Figure, plan: ChartsPlan) -> None:
-    """Names from left to right: matplotlib fills columns."""
+    """Draw the legend with names from left to right: matplotlib fills columns."""
     by_column = [each for column in range(plan.legend_columns) for each in plan.legend[column :: plan.legend_columns]]
     figure.legend(
         [handle for _, handle in by_column],

@@ -42,7 +42,7 @@ OUTLINE = 0.8  # points, around the token that attends
 
 
 def draw(plan: FigurePlan, cmap: str, kind: type[Figure] = Figure) -> Figure:
-    """The figure of one plan. To be called, and the figure to be saved, within `style.drawing`."""
+    """Draw the figure of one plan. To be called, and the figure to be saved, within `style.drawing`."""
     figure = kind(figsize=(plan.width, plan.height))
     colours = colours_of(plan.scale, cmap, plan.theme)
     for place in plan.places:
@@ -64,14 +64,17 @@ def draw(plan: FigurePlan, cmap: str, kind: type[Figure] = Figure) -> Figure:
 def draw_mesh(
     axes: Axes, cells: np.ma.MaskedArray, cmap: Colormap, norm: Normalize, opacity: float | None = None
 ) -> QuadMesh:
-    """One coloured box per cell, the first row on top. The same pixels as `seaborn.heatmap`, without its import."""
+    """Draw one coloured box per cell, the first row on top.
+
+    The same pixels as `seaborn.heatmap`, without its import.
+    """
     mesh = axes.pcolormesh(cells, cmap=cmap, norm=norm, alpha=opacity, linewidth=0, edgecolor="white")
     axes.set(xlim=(0, cells.shape[1]), ylim=(cells.shape[0], 0))
     return mesh
 
 
 def opacity_over(axes: Axes, backdrop: Grey | None, cells: np.ma.MaskedArray) -> float | None:
-    """How opaque cells are over the image that is drawn under them; None where there is no image."""
+    """Draw the image under the cells and return the opacity of the cells over it; None where there is no image."""
     if backdrop is None:
         return None
     places = (np.arange(n) * number // n for n, number in zip(backdrop.shape, cells.shape, strict=True))
@@ -82,7 +85,7 @@ def opacity_over(axes: Axes, backdrop: Grey | None, cells: np.ma.MaskedArray) ->
 
 
 def axes_at(figure: Figure, box: Box) -> Axes:
-    """Axes at `box`, empty; without ticks, which cost more than all that is drawn here."""
+    """Add empty axes at `box`, without ticks, which cost more than all that is drawn here."""
     width, height = figure.get_size_inches()
     bounds = box.left / width, 1 - (box.top + box.height) / height, box.width / width, box.height / height
     axes = figure.add_axes(bounds)
@@ -114,7 +117,7 @@ def _draw_map(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours) 
 
 
 def _draw_seams(axes: Axes, masked: Bool[np.ndarray, "row column"], ground: str) -> None:
-    """Hairlines between the cells that are drawn, in the colour of the ground."""
+    """Draw hairlines between the cells that are drawn, in the colour of the ground."""
     shown = np.pad(~masked, 1)
     beside, under = shown[1:-1, :-1] | shown[1:-1, 1:], shown[:-1, 1:-1] | shown[1:, 1:-1]
     beside[:, [0, -1]] = under[[0, -1]] = False  # the frame
@@ -124,7 +127,7 @@ def _draw_seams(axes: Axes, masked: Bool[np.ndarray, "row column"], ground: str)
 
 
 def _draw_lines(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours) -> None:
-    """From each query to the keys that it attends to, the strongest on top, each as thick as its weight is large.
+    """Draw lines from each query to the keys that it attends to, the strongest on top, as thick as the weight is large.
 
     In a long text most keys that are attended to at all get many equal shares: their colours alone would be one black.
     """
@@ -154,7 +157,7 @@ def _draw_lines(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours
 
 
 def _draw_words(figure: Figure, plan: FigurePlan, colours: Colours) -> None:
-    """Each token in its box, which is left out where it would have the colour of the ground."""
+    """Draw each token in its box, which is left out where it would have the colour of the ground."""
     axes = axes_at(figure, Box(0.0, 0.0, plan.width, plan.height))
     axes.set(xlim=(0, plan.width), ylim=(plan.height, 0))
     axes.set_axis_off()
@@ -189,7 +192,7 @@ def draw_bar(axes: Axes, plan: FigurePlan, colours: Colours) -> None:
 
 
 def write(figure: Figure, line: TextLine) -> Text:
-    """A line of text at its place on the figure."""
+    """Write a line of text at its place on the figure."""
     width, height = figure.get_size_inches()
     text = figure.text(
         line.x / width,
@@ -209,7 +212,7 @@ def write(figure: Figure, line: TextLine) -> Text:
 
 
 def literal(text: Text) -> None:
-    """A token is data: no dollar sign starts a formula. Outlines keep joined or piled glyphs in their places."""
+    """Mark a text as data: no dollar sign starts a formula. Outlines keep joined or piled glyphs in their places."""
     text.set_parse_math(False)
     if not is_plain(text.get_text()):
         text.set_path_effects([Normal()])

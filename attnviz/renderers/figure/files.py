@@ -37,46 +37,46 @@ Kind = Literal["png", "svg", "pdf"]
 
 
 def png(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
-    """Each picture's file name and pixels. Raises InvalidOption, TooLarge."""
+    """Yield each picture's file name and pixels. Raises InvalidOption, TooLarge."""
     return _pictures(report, look, "png")
 
 
 def svg(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
-    """Each picture's file name and vectors; texts are outlines. Raises InvalidOption, TooLarge."""
+    """Yield each picture's file name and vectors; texts are outlines. Raises InvalidOption, TooLarge."""
     return _pictures(report, look, "svg")
 
 
 def pdf(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
-    """Each picture's file name and vectors; fonts are embedded. Raises InvalidOption, TooLarge."""
+    """Yield each picture's file name and vectors; fonts are embedded. Raises InvalidOption, TooLarge."""
     return _pictures(report, look, "pdf")
 
 
 def check_look(look: FigureStyle) -> None:
-    """Raises InvalidOption for a colour map that there is not."""
+    """Check the name of the colour map. Raises InvalidOption for one that does not exist."""
     if look.cmap != AUTO:
         colour_map(look.cmap)
 
 
 def undrawable(report: Report) -> str:
-    """The characters in the pictures' texts that none of our fonts has, sorted: drawn as boxes."""
+    """List the characters in the pictures' texts that none of our fonts has, sorted: they are drawn as boxes."""
     texts = {report.title, report.subtitle, report.scale.label, *_list_texts([*report.pictures])}
     return "".join(sorted(set().union(*map(missing, texts))))
 
 
 def is_annotated(picture: Picture, look: FigureStyle = FigureStyle()) -> bool:  # noqa: B008 - it is frozen
-    """Whether `FigureStyle.annotate` writes numbers into all of this picture's cells: only where they fit."""
+    """Check whether `FigureStyle.annotate` writes numbers into all cells of this picture: only where they fit."""
     return not isinstance(picture, Heatmap | HeatmapGrid) or fits_digits(picture, Room.for_picture(picture, look))
 
 
 def _pictures(report: Report, look: FigureStyle, kind: Kind) -> Iterator[tuple[str, bytes]]:
-    """All pictures are planned before the first is drawn, so that one that is too large is refused at once."""
+    """Plan all pictures before the first is drawn, so that one that is too large is refused at once."""
     check_look(look)
     plans = [plan_picture(picture, report, look) for picture in report.pictures]
     return ((f"{each.name}.{kind}", _content(each, report, look, kind)) for each in plans)
 
 
 def plan_picture(picture: Picture, report: Report, look: FigureStyle) -> Planned:
-    """How large all of one picture is, and where it lies. Raises TooLarge, and says what would work."""
+    """Plan how large one picture is and where each part of it lies. Raises TooLarge, and says what would work."""
     made: Planned
     match picture:  # what few pictures want is imported only for them
         case Heatmap() | HeatmapGrid():
@@ -121,7 +121,7 @@ def _list_texts(thing: object) -> Iterator[str]:
 
 
 def draw_plan(layout: Planned, look: FigureStyle, kind: type[Figure] = Figure) -> Figure:
-    """The figure of one plan, of that kind where it shows maps. To be called within `style.drawing`."""
+    """Draw the figure of one plan, of that kind where it shows maps. To be called within `style.drawing`."""
     if isinstance(layout, FigurePlan):
         from attnviz.renderers.figure.draw import draw  # what is painted needs nothing of it
 
@@ -149,7 +149,7 @@ def _facts(title: str, report: Report) -> dict[str, str]:
 
 
 def _metadata(title: str, report: Report, kind: Kind) -> Mapping[str, str | list[str] | None]:
-    """Where the picture comes from; no clock and no version, so that the same input makes the same bytes."""
+    """Say where the picture comes from; no clock and no version, so that the same input makes the same bytes."""
     if kind == "png":
         return {**_facts(title, report), "Software": None}
     facts = [f"{name}: {value}" for name, value in report.facts]

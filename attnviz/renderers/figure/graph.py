@@ -58,7 +58,7 @@ class GraphPlan(Sketch):
 
 
 def plan_graph(graph: Graph, report: Report, look: FigureStyle) -> GraphPlan:
-    """Everything with its place. Raises TooLarge where the width asked for is too small, and for too many pixels."""
+    """Plan where everything is placed. Raises TooLarge if the width asked for is too small, and for too many pixels."""
     sizes = look_of(look.theme, look.font_size)[1]
     width = ceil_to_pixel(look.width or WIDTH * sizes.axis / AXIS, look.dpi)
     header, top = header_of(graph, report, width, look, sizes)

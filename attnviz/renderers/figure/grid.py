@@ -46,12 +46,12 @@ class GridPlan(NamedTuple):
 
     @property
     def width(self) -> float:
-        """Inches of all maps side by side."""
+        """Return the width of all maps side by side, in inches."""
         return self.n_columns * (self.map_width + self.gap) - self.gap + self.beyond
 
     @property
     def height(self) -> float:
-        """From the top of the first map to the bottom of the last."""
+        """Return the height from the top of the first map to the bottom of the last, in inches."""
         n_rows = ceil(len(self.maps) / self.n_columns)
         return n_rows * (self.map_height + self.heading_room + self.down) - self.down - self.heading_room
 
@@ -93,7 +93,7 @@ def list_caveats(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], sc
 
 
 def plan_across(grid: GridPlan, row_room: float, bar: BarPlan, room: Room) -> Across:
-    """From the left: name of the rows, their labels, maps; then the colour bar, its numbers, its label, or below."""
+    """Plan from the left: names of rows, their labels, maps; then the colour bar, its numbers, its label, or below."""
     size, dpi = room.sizes.axis, room.look.dpi
     maps = MARGIN + row_room + (0.0 if grid.lines else height_of([grid.maps[0].row_axis], size))
     content = maps + grid.width + MARGIN + (0.0 if bar.below else GAP + bar.beside)
@@ -107,7 +107,7 @@ def plan_across(grid: GridPlan, row_room: float, bar: BarPlan, room: Room) -> Ac
 
 
 def place_maps(grid: GridPlan, left: float, top: float) -> Iterator[PlacedMap]:
-    """Where each map lies."""
+    """Yield each map with its place."""
     for index, heatmap in enumerate(grid.maps):
         row, column = divmod(index, grid.n_columns)
         x = left + column * (grid.map_width + grid.gap)

@@ -51,19 +51,19 @@ def refuse_width(name: str, look: FigureStyle, sizes: Sizes, needed: float) -> T
 
 
 def ceil_to_pixel(inches: float, dpi: int) -> float:
-    """The next whole pixel."""
+    """Round up to the next whole pixel, in inches."""
     return ceil(inches * dpi - 1e-6) / dpi
 
 
 def height_of(lines: Sequence[str], size: float) -> float:
-    """Inches that a paragraph takes."""
+    """Return the height of a paragraph, in inches."""
     return sum(line_height(line, size) for line in lines) * POINT
 
 
 def paragraph(
     lines: Sequence[str], size: float, colour: str, left: float, top: float, bold: bool = False
 ) -> list[TextLine]:
-    """Lines one under the other."""
+    """Place lines one below the other."""
     placed = []
     for text in lines:
         top += line_height(text, size, bold) * POINT
@@ -73,14 +73,14 @@ def paragraph(
 
 
 def below(lines: Sequence[TextLine], otherwise: float) -> float:
-    """Where the next thing under a paragraph may begin."""
+    """Return where the next thing under a paragraph may begin, in inches."""
     return lines[-1].y + 0.3 * lines[-1].size * POINT if lines else otherwise
 
 
 def header_of(
     picture: Picture, report: Report, width: float, look: FigureStyle, sizes: Sizes
 ) -> tuple[list[TextLine], float]:
-    """The title over the subtitle, however long they are, unless neither is wished for; where the picture begins."""
+    """Place the title over the subtitle, however long, unless neither is wanted; also return the picture's top."""
     if not look.header:
         return [], MARGIN
     room = (width - 2 * MARGIN) / POINT
@@ -94,19 +94,21 @@ def header_of(
 
 
 def title_of(picture: Picture, report: Report) -> str:
-    """What stands above a picture: the title of the report, then its own."""
+    """Return the title above a picture: the title of the report, then its own."""
     return " · ".join(part for part in (report.title, picture.title) if part)
 
 
 def ordinal(number: int) -> str:
-    """2nd, 4th, 5th, 10th …: of the steps in which labels are thinned."""
+    """Write an ordinal of the steps in which labels are thinned: 2nd, 4th, 5th, 10th …."""
     return f"{number}{'nd' if number == 2 else 'th'}"
 
 
 def plan_bar(
     scale: Scale, ticks: Sequence[tuple[float, str]], maps: tuple[float, float], width: float | None, room: Room
 ) -> BarPlan:
-    """Beside maps as high as they are, or below where the figure's width is given: there no number may touch the next.
+    """Plan the colour bar: beside maps, as high as they are, or below them where the figure's width is given.
+
+    In a bar below, no number may touch the next.
 
     `maps` is how wide and high they are.
     """
@@ -128,7 +130,10 @@ def plan_bar(
 def place_bar(
     bar: BarPlan, maps: float, across: Across, ends: tuple[float, float], room: Room
 ) -> tuple[Box, list[TextLine], float]:
-    """The bar, its label, and where all ends. `maps` is their width, `ends` their top and their lowest text."""
+    """Place the bar and its label; also return where all ends.
+
+    `maps` is the width of the maps, `ends` their top and their lowest text.
+    """
     (top, lowest), size = ends, room.sizes.axis
     if not bar.below:
         box = Box(across.maps + maps + GAP, top, BAR_WIDTH, bar.length)

@@ -32,7 +32,7 @@ ABOVE = 0.02  # inches between a map and what stands above it
 
 
 def say_above(picture: Heatmap | HeatmapGrid) -> tuple[list[str], list[str]]:
-    """What stands above each map: its title, unless the edges of the grid or the picture's own title say it; its note.
+    """Return each map's title, unless the edges of the grid or the picture's own title say it, and each map's note.
 
     One map alone has the picture's title over it, and small ones have nothing.
     """
@@ -45,7 +45,7 @@ def say_above(picture: Heatmap | HeatmapGrid) -> tuple[list[str], list[str]]:
 def wrap_headings(
     titles: Sequence[str], notes: Sequence[str], points: float, sizes: Sequence[float]
 ) -> tuple[float, Sequence[Sequence[Sequence[str]]], float]:
-    """The largest of the sizes in which each text has room on one line, else the last; the lines; inches they take.
+    """Find the largest size at which each text fits on one line, else the last; return it, the lines and their inches.
 
     A word that is a little wider than its map is not broken: it stands out into the gaps beside it.
     """
@@ -60,7 +60,7 @@ def wrap_headings(
 
 
 def place_headings(grid: GridPlan, places: Sequence[PlacedMap]) -> list[TextLine]:
-    """Each panel's title, centred over it, and its note in grey below."""
+    """Place each panel's title, centred over it, and its note in grey below."""
     lines: list[TextLine] = []
     for place, (title, note) in zip(places, grid.headings, strict=False):
         middle = place.box.left + place.box.width / 2
@@ -72,7 +72,7 @@ def place_headings(grid: GridPlan, places: Sequence[PlacedMap]) -> list[TextLine
 
 
 def name_edges(grid: GridPlan, edges: EdgeNames, left: float, places: Sequence[PlacedMap]) -> list[TextLine]:
-    """The name of each row of maps, upright, to the left of its labels, which begin at `left`; of each column above.
+    """Place the name of each row of maps, upright, left of its labels, which begin at `left`; of each column above it.
 
     Beside small maps rows have their names as they are, and what has no room for each name has every second …
     """
@@ -98,12 +98,12 @@ def name_edges(grid: GridPlan, edges: EdgeNames, left: float, places: Sequence[P
 
 
 def _step(points: float, pitch: float) -> int:
-    """How many names on one of them has room."""
+    """Return n where only every n-th name has room."""
     return max(1, ceil(CLOSE * points * POINT / pitch))
 
 
 def _spell(axis: str, names: Sequence[str], pitch: float, size: float) -> tuple[str, ...]:
-    """ "head 3", or "3" where not all of them have room; "mean" says itself what it is."""
+    """Spell names as "head 3", or "3" where not all of them have room; "mean" says itself what it is."""
     spelled = tuple(f"{axis} {name}" if name.isdigit() else name for name in names)
     return spelled if max(extent(name, size).width for name in spelled) * POINT < pitch else tuple(names)
 

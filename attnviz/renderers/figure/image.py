@@ -23,7 +23,7 @@ PART = 640, 640  # pixels at most of a picture beside the other
 
 
 def resize(pixels: Grey, height: int, width: int) -> Grey:
-    """The same, of another size."""
+    """Resize a grey image."""
     return np.asarray(Image.fromarray(pixels).resize((width, height), Image.Resampling.BILINEAR))
 
 

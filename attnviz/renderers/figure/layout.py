@@ -76,12 +76,12 @@ class Side(NamedTuple):
     length: float
 
     def count(self, n_tokens: int) -> int:
-        """How many cells so many tokens make."""
+        """Count the cells that so many tokens make."""
         return ceil(n_tokens / self.pool)
 
     @property
     def pitch(self) -> float:
-        """Points from token to token."""
+        """Return the points from token to token."""
         return self.length / self.pool / POINT
 
 
@@ -94,11 +94,11 @@ class Cells(NamedTuple):
 
     @property
     def pools(self) -> tuple[int, int]:
-        """Tokens per cell, downwards and across."""
+        """Return the tokens per cell, downwards and across."""
         return self.rows.pool, self.columns.pool
 
     def are_apart(self, shape: Sequence[int]) -> bool:
-        """Whether there is a hairline between two of these cells: few, and large enough."""
+        """Check whether hairlines separate these cells: few, and large enough."""
         return max(shape) <= MAX_APART and min(self.rows.length, self.columns.length) >= MIN_APART
 
 
@@ -115,7 +115,7 @@ class Labels(NamedTuple):
     places: tuple[int, ...] | None = None
 
     def choose(self, tokens: Sequence[T]) -> Sequence[T]:
-        """Those of them that are labelled."""
+        """Choose the tokens that are labelled."""
         if self.step == 0:
             return ()
         return tokens[:: self.step] if self.places is None else [tokens[place] for place in self.places]
@@ -150,7 +150,7 @@ class Room(NamedTuple):
 
     @classmethod
     def for_picture(cls, picture: Heatmap | HeatmapGrid, look: FigureStyle) -> Room:
-        """Where no width is asked for."""
+        """Return the room of a picture for which no width is asked."""
         theme, sizes = look_of(look.theme, look.font_size)
         several = isinstance(picture, HeatmapGrid)
         of_panel = min(MAX_PANEL, max(0.6, MAX_GRID_WIDTH / count_maps(picture)[1] - GAP))
@@ -187,22 +187,22 @@ class FigurePlan(Plan):
     words: tuple[Word, ...] = ()
 
     def read_cells(self, place: PlacedMap) -> np.ma.MaskedArray:
-        """What the cells of one of its maps show."""
+        """Return what the cells of one of its maps show."""
         return cells_of(place.heatmap, self.scale, self.cells.pools)
 
 
 def line_room(cells: Cells) -> float:
-    """How much of the room that lines from token to token want there is, at most 1."""
+    """Return the share of the room that lines from token to token want, at most 1."""
     return min(1.0, cells.rows.length / POINT / WIDE)
 
 
 def maps_of(block: Heatmap | HeatmapGrid) -> tuple[Heatmap, ...]:
-    """The maps of a picture."""
+    """Return the maps of a picture."""
     return block.maps if isinstance(block, HeatmapGrid) else (block,)
 
 
 def spell_maps(block: Heatmap | HeatmapGrid, *, quoted: bool = True) -> tuple[Heatmap, ...]:
-    """The same with labels as they stand along the sides of maps: "." alone would be a speck of dust unless `quoted`.
+    """Spell labels as they stand along the sides of maps: "." alone would be a speck of dust unless `quoted`.
 
     Where a cell stands for several tokens, a label says which of so many it is.
     """
@@ -223,44 +223,44 @@ def spell_maps(block: Heatmap | HeatmapGrid, *, quoted: bool = True) -> tuple[He
 
 
 def shape_of(block: Heatmap | HeatmapGrid) -> tuple[int, int]:
-    """Rows and columns of the largest map, in tokens."""
+    """Return the rows and columns of the largest map, in tokens."""
     shapes = [heatmap.values.shape for heatmap in maps_of(block)]
     return max(shape[0] for shape in shapes), max(shape[1] for shape in shapes)
 
 
 def count_maps(block: Heatmap | HeatmapGrid) -> tuple[int, int]:
-    """How many rows of maps there are, and how many maps stand side by side."""
+    """Count the rows of maps, and the maps side by side."""
     n_maps = len(maps_of(block))
     n_columns = min(block.n_columns, n_maps) if isinstance(block, HeatmapGrid) else 1
     return ceil(n_maps / n_columns), n_columns
 
 
 def is_small(block: Heatmap | HeatmapGrid) -> bool:
-    """Whether maps have room for a few cells only: close together, without labels, and named once at the edges."""
+    """Check whether maps have room for a few cells only: close together, without labels, named once at the edges."""
     return isinstance(block, HeatmapGrid) and block.small and block.edges is not None
 
 
 def is_difference(block: Heatmap | HeatmapGrid) -> bool:
-    """Whether its numbers carry a sign. Nothing else than a difference has negative ones."""
+    """Check whether its numbers carry a sign. Only a difference has negative ones."""
     return (block.scale is not None and block.scale.family.is_signed) or any(
         bool((heatmap.values < 0).any()) for heatmap in maps_of(block)
     )
 
 
 def digits_side(block: Heatmap | HeatmapGrid, sizes: Sizes) -> float:
-    """Inches that a cell needs for its number."""
+    """Return the inches that a cell needs for its number."""
     difference = is_difference(block)
     extremes = [float(each) for heatmap in maps_of(block) for each in (heatmap.values.min(), heatmap.values.max())]
     return (max(extent(digits_of(each, difference), sizes.smallest).width for each in extremes) + 4) * POINT
 
 
 def fits_digits(block: Heatmap | HeatmapGrid, room: Room) -> bool:
-    """Whether each cell has room for its number."""
+    """Check whether each cell has room for its number."""
     return room.look.kind == "map" and max(shape_of(block)) * digits_side(block, room.sizes) <= room.side
 
 
 def plan_cells(block: Heatmap | HeatmapGrid, room: Room) -> Cells:
-    """Few tokens get large cells, many small ones; more tokens than pixels are pooled. Square, but see `_shorter`."""
+    """Plan the cells: large for few tokens, small for many, pooled for more than pixels. Square, but see `_shorter`."""
     n_tokens, limit, look = max(shape_of(block)), room.side, room.look
     if is_small(block):  # as large as the side of a map allows; not of whole pixels where that leaves much of it empty
         n_pixels = max(1, floor(limit * look.dpi))
@@ -293,14 +293,14 @@ def plan_cells(block: Heatmap | HeatmapGrid, room: Room) -> Cells:
 
 
 def _shorter(longer: Side, n_cells: int, number: int, dpi: int) -> Side:
-    """The shorter side of the cells of an oblong map, which as squares would be a thin band without room for labels."""
+    """Return the shorter side of the cells of an oblong map: squares would be a thin band without room for labels."""
     wished = min(THICK, max(THIN, MIN_SHORT_SIDE / number), MAX_SHORT_SHARE * n_cells * longer.length / number)
     pixels = floor(wished * dpi)
     return Side(1, pixels / dpi) if pixels / dpi > longer.length else longer
 
 
 def plan_labels(block: Heatmap | HeatmapGrid, cells: Cells, room: Room) -> tuple[Labels, Labels]:
-    """Those of the rows and those of the columns, which stand beside lines, too, and below maps."""
+    """Plan the labels of rows, and those of columns: below maps, and beside lines like those of rows."""
     if is_small(block):
         return UNLABELLED, UNLABELLED
     smallest, lines = room.sizes.smallest, room.look.kind == "lines"
@@ -318,7 +318,7 @@ def plan_labels(block: Heatmap | HeatmapGrid, cells: Cells, room: Room) -> tuple
 
 
 def strongest(block: Heatmap | HeatmapGrid, step: int) -> tuple[int, ...]:
-    """Columns that get at least `NOTABLE`, most first, `step` apart or more; then every `step`-th if there is room."""
+    """Choose columns of at least `NOTABLE`, most first, `step` apart or more; then every `step`-th if there is room."""
     maps = maps_of(block)
     number = min(heatmap.values.shape[1] for heatmap in maps)
     lifts = np.max([(heatmap.values / heatmap.equal_share[:, None]).mean(axis=0)[:number] for heatmap in maps], axis=0)
@@ -371,7 +371,7 @@ def fit_labels(
     *,
     below: bool = False,
 ) -> Labels:
-    """Of the rows of several maps, beside them, or of their columns `below`: these are upright where they all fit.
+    """Fit labels of the rows of several maps, beside them, or of their columns `below`: upright where they all fit.
 
     Every one is labelled while its label has room, else every second …
     """

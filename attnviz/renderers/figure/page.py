@@ -102,17 +102,17 @@ class Canvas:
         self.pixels: Pixels = np.full((round(height * dpi), round(width * dpi), 3), WHITE, dtype=np.uint8)
 
     def edges(self, box: Box) -> Edges:
-        """The pixels where a box begins and ends."""
+        """Return the pixels where a box begins and ends."""
         left, top, width, height = (round(inches * self.dpi) for inches in box)
         return Edges(left, top, left + width, top + height)
 
     def within(self, box: Box) -> Pixels:
-        """The pixels of a box."""
+        """Return the pixels of a box."""
         left, top, right, bottom = self.edges(box)
         return self.pixels[top:bottom, left:right]
 
     def frame(self, edges: Edges) -> None:
-        """Hairlines around a rectangle, outside of it."""
+        """Draw hairlines around a rectangle, outside of it."""
         left, top, right, bottom = edges
         thick = self.hairline
         for y in (top - thick, bottom):
@@ -129,7 +129,7 @@ class Canvas:
         self.pixels[top : top + height, left : left + width] = self._hairline_colour
 
     def write(self, text: str, x: float, y: float, face: Face, align: Align = "left") -> None:
-        """A text with its start, middle or end at a point, which its base line goes through."""
+        """Write a text with its start, middle or end at a point, which its base line goes through."""
         colour, up = face.colour, face.up
         alpha, on_white, left, top, width = stamp(drawable(text), face, self.dpi)
         back = {"left": 0.0, "center": 0.5, "right": 1.0}[align] * width
@@ -145,23 +145,23 @@ class Canvas:
 
 @lru_cache(maxsize=64)
 def rgb(colour: str) -> np.ndarray:
-    """A colour as three bytes."""
+    """Convert a colour to three bytes."""
     return to_bytes(np.array(to_rgb(colour)))
 
 
 def to_bytes(colours: np.ndarray) -> np.ndarray:
-    """From 0..1 to 0..255, rounded as Agg does."""
+    """Convert 0..1 to 0..255, rounded as Agg does."""
     return np.floor(colours * WHITE + 0.5).astype(np.uint8)
 
 
 def mix(below: np.ndarray | int, ink: np.ndarray, share: np.ndarray | float) -> np.ndarray:
-    """`ink` over what is below, 0 to 1 of it."""
+    """Blend `ink` over what is below, 0 to 1 of it."""
     return np.round(below * (1.0 - share) + ink * share).astype(np.uint8)
 
 
 @lru_cache(maxsize=8)
 def hatching(dpi: int, ground: str, stroke: str) -> Pixels:
-    """A tile of strokes that go up to the right; it repeats without a seam."""
+    """Draw a tile of strokes that go up to the right; it repeats without a seam."""
     period = max(3, round(dpi / HATCH_LINES))
     steps = np.arange(period)
     phase = (steps[:, None] + steps) % period
@@ -171,7 +171,7 @@ def hatching(dpi: int, ground: str, stroke: str) -> Pixels:
 
 
 def png_of(pixels: UInt8[np.ndarray, "row column 3"], dpi: int, facts: Mapping[str, str]) -> bytes:
-    """The file of pixels, at least one, with `facts` as its text: the same pixels and facts, the same bytes.
+    """Encode pixels, at least one, as a PNG file with `facts` as its text: the same pixels and facts, the same bytes.
 
     That is for one version of ISA-L and one kind of processor: others may pack the same pixels differently.
     """

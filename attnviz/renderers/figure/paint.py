@@ -12,7 +12,7 @@ from attnviz.shapes import Grey
 
 
 def paint(plan: FigurePlan, cmap: str, dpi: int) -> Pixels:
-    """The picture of a plan: each cell in its very colour, and all else within a pixel of where `draw` puts it."""
+    """Paint the picture of a plan: each cell in its exact colour, all else within a pixel of where `draw` puts it."""
     # What is painted later lies on top, so maps come first and words last. The plan says where all of it stands, in
     # inches: `draw` follows the same one, which keeps the two pictures alike.
     page = Canvas(plan.width, plan.height, dpi)
@@ -75,7 +75,7 @@ def _fill(pixels: Pixels, colours: np.ndarray, backdrop: Grey | None, seam: tupl
 
 
 def _hatch(pixels: Pixels, scale: Scale, dpi: int) -> None:
-    """The ground that forbidden cells leave open."""
+    """Hatch the ground that forbidden cells leave open."""
     look = ground(scale)
     tile = hatching(dpi, look["facecolor"], look["edgecolor"])
     rows, columns = (np.arange(n) % len(tile) for n in pixels.shape[:2])
@@ -83,7 +83,7 @@ def _hatch(pixels: Pixels, scale: Scale, dpi: int) -> None:
 
 
 def _paint_bar(page: Canvas, plan: FigurePlan, colours: Colours) -> None:
-    """The colour bar, as `draw.draw_bar` has it."""
+    """Paint the colour bar, as `draw.draw_bar` has it."""
     edges = page.edges(plan.bar)
     left, top, right, bottom = edges
     height = bottom - top

@@ -61,7 +61,7 @@ BETWEEN_SHARE = 0.13  # of a small map's side
 
 
 def plan(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle) -> FigurePlan:
-    """Everything on one picture with its place. Raises TooLarge for a width that is too small; says what would work."""
+    """Plan where everything on one picture is placed. Raises TooLarge for too small a width; says what would work."""
     if isinstance(picture, HeatmapGrid):  # lines begin and end at every token, and have titles over them
         picture = replace(picture, maps=spell_maps(picture), small=picture.small and look.kind == "map")
     else:
@@ -74,8 +74,11 @@ def plan(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle) -> F
 
 
 def _fit_columns(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> FigurePlan | None:
-    """As `fit`, in as many columns as leave each token its label, else every second, else some, on one page; else
-    in all. A row per layer stays one where it fits; else each map has its title, and fewer stand in a row."""
+    """Fit a picture, as `fit` does, in as many columns as leave each token its label on one page.
+
+    Else every second token has its label, else some, else all columns are kept. A row per layer stays one where it
+    fits; else each map has its title, and fewer stand in a row.
+    """
     if not isinstance(picture, HeatmapGrid) or not picture.reflows or is_small(picture) or room.look.width is None:
         return fit(picture, report, room)
     if picture.edges is not None and (whole := fit(picture, report, room)):
@@ -94,7 +97,7 @@ def _fit_columns(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> 
 
 
 def fit(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> FigurePlan | None:
-    """The plan with the largest maps for the width that is asked for; None where they would be too small.
+    """Find the plan with the largest maps for the width that is asked for; None where they would be too small.
 
     Very many maps have to fit a page in any case. Others are as large as they want to be where no width is asked for.
     """
@@ -128,7 +131,7 @@ def too_narrow(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> To
 
 
 def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> FigurePlan:
-    """The plan for maps of one size; wider than the width asked for where they do not fit."""
+    """Plan the figure for maps of one size; wider than the width asked for where they do not fit."""
     look, sizes, dpi = room.look, room.sizes, room.look.dpi
     scale, edges = picture.scale or report.scale, picture.edges if isinstance(picture, HeatmapGrid) else None
     cells, ticks = plan_cells(picture, room), plan_ticks(scale)
@@ -219,7 +222,7 @@ def _grid(picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, La
 def _axis_names(
     grid: GridPlan, names: tuple[str, str], base: float, across: Across, top: float, room: Room
 ) -> tuple[TextLine, ...]:
-    """What rows and columns are, each once, at the middle of its side; columns on a line at `base`."""
+    """Place the names of rows and columns, each once, at the middle of its side; columns on a line at `base`."""
     size, (rows, columns) = room.sizes.axis, names
     right = across.maps + grid.width if grid.lines else across.width - MARGIN  # beyond are the colour bar's numbers
     said = say(f"from {rows} to {columns}", room.look.lang)

@@ -51,7 +51,7 @@ def _find_picture(report: Report) -> Picture:
 
 
 def figure(report: Report, look: FigureStyle) -> Figure:
-    """The first picture of a report. Raises InvalidOption, TooLarge."""
+    """Draw the first picture of a report. Raises InvalidOption, TooLarge."""
     check_look(look)
     with drawing(look_of(look.theme, look.font_size)[0]):
         made = draw_plan(plan_picture(_find_picture(report), report, look), look, NotebookFigure)
@@ -60,7 +60,7 @@ def figure(report: Report, look: FigureStyle) -> Figure:
 
 
 def draw_on(axes: Axes, report: Report, cmap: str) -> None:
-    """The report's one map on somebody's axes, in their fonts and sizes, with a colour bar beside it.
+    """Draw the report's one map on somebody's axes, in their fonts and sizes, with a colour bar beside it.
 
     All of it lies in the axes' part of the figure: the map becomes smaller, and what then has no room is left out.
 

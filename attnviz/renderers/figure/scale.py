@@ -36,7 +36,7 @@ PALE = 0.2  # relative luminance on which our ink and white stand out equally (W
 
 
 def plan_limits(scale: Scale) -> tuple[float, float]:
-    """The range of the colours; where it is empty (one token has weight 1, always), from 0 or a tenth up."""
+    """Return the range of the colours; an empty one (one token has weight 1, always) from 0 or a tenth up."""
     if scale.family.is_signed:
         most = max(abs(scale.low), abs(scale.high)) or 1.0  # no difference anywhere: all of it is the middle
         return -most, most
@@ -46,12 +46,15 @@ def plan_limits(scale: Scale) -> tuple[float, float]:
 
 
 def norm_of(scale: Scale) -> Normalize:
-    """From values to 0..1, nothing stretched beyond the limits."""
+    """Return the map from values to 0..1; nothing is stretched beyond the limits."""
     return (LogNorm if scale.family.is_logarithmic else Normalize)(*plan_limits(scale))
 
 
 def plan_ticks(scale: Scale) -> tuple[tuple[float, str], ...]:
-    """Ticks of the colour bar. A shared range shows its two ends, and so does one without a round number inside."""
+    """Choose the ticks of the colour bar.
+
+    A shared range shows its two ends, as does one without a round number inside.
+    """
     low, high = plan_limits(scale)
     kind = scale.family
     if kind.is_multiple:
@@ -75,18 +78,18 @@ def plan_ticks(scale: Scale) -> tuple[tuple[float, str], ...]:
 
 
 def _inner(ticks: list[float], low: float, high: float) -> list[float]:
-    """Without those whose numbers would lie on those of the ends."""
+    """Drop ticks whose numbers would lie on those of the ends."""
     room = 0.06 * (high - low)
     return [tick for tick in ticks if low + room < tick < high - room]
 
 
 def write_sign(number: str) -> str:
-    """A number that was formatted with its sign: the minus as wide as the plus, and no sign before zero."""
+    """Write a number that was formatted with its sign: the minus as wide as the plus, and no sign before zero."""
     return number.replace("-", MINUS) if float(number) else number.lstrip("+-")
 
 
 def digits_of(value: float, difference: bool) -> str:
-    """What stands in a cell: ".43", "1.0", "−.12"; nothing where it would be ".00"."""
+    """Write a value as in a cell: ".43", "1.0", "−.12"; nothing where it would be ".00"."""
     if abs(value) < LEAST_WRITTEN:
         return ""
     written = f"{value:+.2f}" if difference else f"{value:.2f}"
@@ -103,19 +106,19 @@ class Colours(NamedTuple):
 
     @property
     def mappable(self) -> ScalarMappable:
-        """Both as matplotlib takes them together."""
+        """Return norm and colour map as the one object that matplotlib takes."""
         return ScalarMappable(self.norm, self.cmap)
 
 
 def colours_of(scale: Scale, cmap: str, theme: Theme = PAPER) -> Colours:
-    """A difference has colours of its own, whatever `cmap` is: others would make 0 look like something."""
+    """Choose colours; a difference has its own, whatever `cmap` is: others would make 0 look like something."""
     of_scale = theme.lift if scale.family.colours == "lift" else SEQUENTIAL
     name = theme.diverging if scale.family.is_signed else of_scale if cmap == AUTO else cmap
     return Colours(colour_map(name), norm_of(scale))
 
 
 def cells_of(heatmap: Heatmap, scale: Scale, pools: tuple[int, int]) -> np.ma.MaskedArray:
-    """What a map's cells show: pooled where there are too many tokens, masked where attention is not allowed."""
+    """Return what a map's cells show: pooled if there are too many tokens, masked where attention is not allowed."""
     cells = pool_cells(heatmap.shade(scale), heatmap.allowed, pools, scale.family.is_signed)
     if scale.family.is_logarithmic:  # 0 has no logarithm; what is below the range is drawn as its lower end
         lowest = np.float64(plan_limits(scale)[0])
@@ -126,7 +129,7 @@ def cells_of(heatmap: Heatmap, scale: Scale, pools: tuple[int, int]) -> np.ma.Ma
 
 
 def numbers_in(heatmap: Heatmap, scale: Scale, colours: Colours) -> Iterator[tuple[float, float, str, str]]:
-    """For each allowed cell that has a number its middle, the number, and the ink: dark on pale and pale on dark."""
+    """Yield for each allowed cell that has a number its middle, the number, and the ink: dark on pale, pale on dark."""
     cmap, norm = colours
     shading = heatmap.shade(scale)
     for row, column in np.argwhere(heatmap.allowed):
@@ -137,12 +140,12 @@ def numbers_in(heatmap: Heatmap, scale: Scale, colours: Colours) -> Iterator[tup
 
 
 def ink_on(colour: Sequence[float]) -> str:
-    """Dark on pale and pale on dark."""
+    """Choose the ink on a colour: dark on pale and pale on dark."""
     return INK if luminance([255 * part for part in colour[:3]]) > PALE else "white"
 
 
 def ground(scale: Scale, theme: Theme = PAPER) -> dict[str, Any]:
-    """How the ground looks on which forbidden cells lie open."""
+    """Return the style of the ground on which forbidden cells lie open."""
     if theme != PAPER:
         return FORBIDDEN_AMONG_BLACK
     return {"diverging": FORBIDDEN_AMONG_PALE, "lift": FORBIDDEN_AMONG_WHITE}.get(scale.family.colours, FORBIDDEN)

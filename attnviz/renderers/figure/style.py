@@ -90,7 +90,7 @@ class Sizes(NamedTuple):
     headings: tuple[float, ...] = (8.0, 7.0, 6.0)  # of panels: the largest that fits
 
     def scale(self, factor: float) -> Sizes:
-        """All of them larger or smaller."""
+        """Scale all sizes by a factor."""
         title, subtitle, axis, small, smallest, label, panel, *headings = (
             max(MIN_FONT_SIZE, factor * size) for size in (*self[:-1], *self.headings)
         )
@@ -110,7 +110,7 @@ class Theme(NamedTuple):
     blue: str = COLOURS[0]
 
     def find_ink(self, colour: str) -> str:
-        """What stands for one of our inks on this ground."""
+        """Find what stands for one of our inks on this ground."""
         inks = {INK: self.ink, GREY: self.grey, FRAME: self.frame, COLOURS[0]: self.blue, COLOURS[-1]: self.ink}
         return inks.get(colour, colour)
 
@@ -122,7 +122,7 @@ THEMES = {"paper": (PAPER, AXIS), "slide": (PAPER, 14.0), "dark": (DARK, 14.0)} 
 
 
 def look_of(theme: str, font_size: float | None) -> tuple[Theme, Sizes]:
-    """The colours and sizes of a theme; `font_size` is that of the names of axes."""
+    """Return the colours and sizes of a theme; `font_size` is that of the names of axes."""
     colours, usual = THEMES[theme]
     return colours, SIZES.scale((font_size or usual) / AXIS)
 
@@ -150,7 +150,7 @@ SEABORN_MAPS = ("crest", "flare", "icefire", "mako", "rocket", "vlag")
 
 @contextmanager
 def drawing(theme: Theme = PAPER, svg_text: bool = False) -> Iterator[None]:
-    """matplotlib's own defaults and our style, nothing of the user's; all as before when it ends.
+    """Set matplotlib's own defaults and our style, nothing of the user's; restore all when it ends.
 
     A glyph that no font has is not warned about here: `attnviz.renderers.figure.undrawable` counts them all at once.
     """
@@ -181,7 +181,10 @@ def _lift_map() -> Colormap:
 
 
 def colour_map(name: str) -> Colormap:
-    """Ours, one of matplotlib, or of seaborn, which is imported only for its own. Raises InvalidOption."""
+    """Find a colour map: ours, one of matplotlib, or of seaborn, which is imported only for its own.
+
+    Raises InvalidOption.
+    """
     if name.removesuffix("_r") == LIFT:
         return _lift_map() if name == LIFT else _lift_map().reversed()
     if name.removesuffix("_r") in SEABORN_MAPS and name not in mpl.colormaps:

@@ -32,23 +32,23 @@ class Extent(NamedTuple):
 
 @cache
 def charmaps() -> tuple[frozenset[int], ...]:
-    """The code points that each of our fonts draws."""
+    """Return the code points that each of our fonts draws."""
     return tuple(frozenset(get_font(FONT_FILES[family]).get_charmap()) for family in FAMILIES)
 
 
 def open_fonts(bold: bool) -> FT2Font:
-    """Our fonts as one, in our order: of titles the bold one is the first."""
+    """Open our fonts as one, in our order: of titles the bold one is the first."""
     return get_font([*FONT_FILES.values()][not bold :])
 
 
 def joins(character: str) -> bool:
-    """Whether a character is drawn together with the one before it: a mark, a joiner, a choice of variant."""
+    """Check whether a character is drawn together with the one before it: a mark, a joiner, a choice of variant."""
     return unicodedata.category(character) in ("Mn", "Me") or character in "\u200c\u200d"
 
 
 @lru_cache(maxsize=65536)
 def _absent(text: str) -> tuple[bool, ...]:
-    """For each character whether it cannot be drawn: no font has it, or none has it and what it is joined to."""
+    """Find for each character whether it cannot be drawn: no font has it, or none has it and what it is joined to."""
     absent = []
     fonts: list[int] = []
     for character in text:
@@ -62,12 +62,12 @@ def _absent(text: str) -> tuple[bool, ...]:
 
 
 def missing(text: str) -> set[str]:
-    """The characters of `text` that our fonts cannot draw where they stand."""
+    """Find the characters of `text` that our fonts cannot draw where they stand."""
     return {character for character, absent in zip(text, _absent(text), strict=True) if absent}
 
 
 def drawable(text: str) -> str:
-    """`text` with an empty box for each character that cannot be drawn; a mark on another one is left out.
+    """Replace each character that cannot be drawn by an empty box; a mark on another one is left out.
 
     What follows a quoted text that runs from the right stays on its right.
     """
@@ -80,7 +80,7 @@ def drawable(text: str) -> str:
 
 
 def is_plain(text: str) -> bool:
-    """Whether each character is drawn on its own, from left to right.
+    """Check whether each character is drawn on its own, from left to right.
 
     In a PDF matplotlib places other text (marks, joined emoji, Arabic) by the widths of single glyphs, which is wrong.
     """
@@ -104,19 +104,19 @@ def _extent_of_100(text: str, bold: bool) -> Extent:
 
 
 def extent(text: str, size: float, bold: bool = False) -> Extent:
-    """The ink of one line at `size` points."""
+    """Measure the ink of one line at `size` points."""
     return Extent(*(part * size / _EM for part in _extent_of_100(drawable(text), bold)))
 
 
 def line_height(text: str, size: float, bold: bool = False) -> float:
-    """Points from one base line to the next; more where marks are piled high."""
+    """Return the points from one base line to the next; more where marks are piled high."""
     _, ascent, descent = extent(text, size, bold)
     return max(LINE_HEIGHT * size, ascent + descent + 0.2 * size)
 
 
 @lru_cache(maxsize=4096)  # the pictures of a report say much the same
 def wrap(text: str, size: float, width: float, bold: bool = False) -> tuple[str, ...]:
-    """Lines no wider than `width` points, broken at spaces, and within a word where it alone is too wide."""
+    """Break text into lines no wider than `width` points, at spaces, and within a word where it alone is too wide."""
     lines = [""]
     for word in text.split():
         joined = f"{lines[-1]} {word}".lstrip()
@@ -133,7 +133,7 @@ def wrap(text: str, size: float, width: float, bold: bool = False) -> tuple[str,
 
 
 def wrap_evenly(text: str, size: float, width: float) -> tuple[str, ...]:
-    """As few lines as `wrap` makes, but about equally long; no word is broken for that."""
+    """Break text into as few lines as `wrap` makes, but about equally long; no word is broken for that."""
     lines = wrap(text, size, width)
     longest = max((extent(word, size).width for word in text.split()), default=0.0)
     for percent in range(95, 40, -5):

@@ -44,7 +44,7 @@ class Paragraph(NamedTuple):
 
 
 def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle) -> FigurePlan:
-    """Everything on one picture with its place. Raises TooLarge for too many pixels, and says what would work."""
+    """Plan where everything on one picture is placed. Raises TooLarge for too many pixels; says what would work."""
     room = Room.for_picture(picture, look)
     sizes, scale = room.sizes, picture.scale or report.scale
     paragraphs, ticks = tuple(_paragraphs(picture, scale)), plan_ticks(scale)
@@ -81,7 +81,7 @@ def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle)
 
 
 def _paragraphs(picture: Heatmap | HeatmapGrid, scale: Scale) -> Iterator[Paragraph]:
-    """One for each map, or for each row where rows are no tokens."""
+    """Yield a paragraph for each map, or for each row where rows are not tokens."""
     several = spell_maps(picture, quoted=False)
     for heatmap in several:
         shading, allowed = heatmap.shade(scale), heatmap.allowed
@@ -98,7 +98,10 @@ def _paragraphs(picture: Heatmap | HeatmapGrid, scale: Scale) -> Iterator[Paragr
 def flow_words(
     paragraphs: Sequence[Paragraph], place: tuple[float, float], size: float
 ) -> tuple[list[TextLine], list[Word], float]:
-    """Tokens line by line in `place`, its top and the figure's width, behind their paragraphs' names; where it ends."""
+    """Place tokens line by line after their paragraphs' names; also return where they end.
+
+    `place` is the top, and the figure's width.
+    """
     em, (top, width) = size * POINT, place
     left, right = _beside(paragraphs, size), width - MARGIN
     names, words = [], []
@@ -120,6 +123,6 @@ def flow_words(
 
 
 def _beside(paragraphs: Sequence[Paragraph], size: float) -> float:
-    """Where tokens begin: behind the names."""
+    """Return where tokens begin: behind the names, in inches."""
     widest = max(extent(paragraph.name, size).width * POINT for paragraph in paragraphs)
     return MARGIN + widest + 1.5 * size * POINT * bool(widest)

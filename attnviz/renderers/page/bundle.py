@@ -31,7 +31,7 @@ UNPACK = "unpack.js"
 
 @cache
 def join_scripts(names: tuple[str, ...], room: str = HERE) -> str:
-    """Modules as one, each after those that it imports; so that names are their own, no two may have the same."""
+    """Join modules into one, each after those that it imports; names are their own: no two may have the same."""
     order: list[str] = []
 
     def visit(name: str) -> None:
@@ -47,7 +47,7 @@ def join_scripts(names: tuple[str, ...], room: str = HERE) -> str:
 
 @cache
 def read_part(name: str, room: str = HERE) -> str:
-    """A file of a page: of its own room, a package, else of what pages share."""
+    """Read a file of a page: of its own room, a package, else of what pages share."""
     own = files(room).joinpath(name)
     return (own if own.is_file() else files(HERE).joinpath(name)).read_text(encoding="utf-8")
 
@@ -85,7 +85,7 @@ def write_page(
 
 
 def _write_policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
-    """What the page may do: run these scripts, look like this, show pictures and use fonts that it holds; no more."""
+    """Write all that the page may do: run these scripts, look like this, show pictures and use fonts that it holds."""
 
     def allow(name: str, parts: Sequence[str]) -> str:
         hashes = (b64encode(sha256(part.encode("utf-8")).digest()).decode("ascii") for part in parts)

@@ -9,7 +9,7 @@ from attnviz.words import Language, phrase
 def exactness_of_maps(
     precision: Precision | None, language: Language, *, some_exact: bool, block: int
 ) -> Iterator[str]:
-    """One sentence or two for each thing that the page does not hold as the report does.
+    """Yield one sentence or two for each thing that the page does not hold as the report does.
 
     `some_exact`: of the maps at another precision, some hold differences and are kept exactly.
     """
@@ -27,7 +27,7 @@ def exactness_of_maps(
 
 
 def exactness_of_factors(without: Sequence[str], language: Language) -> Iterator[str]:
-    """Of single weights beside pooled cells; `without`: maps that hold none."""
+    """Yield sentences about single weights beside pooled cells; `without`: maps that hold none."""
     yield phrase("about.factors", language)
     if without:
         name = "about.without_one" if len(without) == 1 else "about.without"

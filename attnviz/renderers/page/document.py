@@ -42,7 +42,7 @@ Parts = tuple[tuple[bytes, bytes], ...]  # of each map, then of what weights are
 
 
 def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Parts]:
-    """Raises InvalidOption for a report with nothing to show, or a colour map that there is not."""
+    """Collect a page's content. Raises InvalidOption for a report with nothing to show, or an unknown colour map."""
     if report.atlas is not None:  # which shows all that pictures of its heads do, but for who feeds whom
         kept = (block for block in report.blocks if isinstance(block, Graph) or not isinstance(block, Picture))
         report = replace(report, blocks=tuple(kept))
@@ -93,7 +93,7 @@ def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Pa
 
 
 def _maps(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Parts, tuple[str, ...]]:
-    """What a page holds of maps, next to nothing where the report has none, and how exact it says they are."""
+    """Describe what a page holds of maps, next to nothing where the report has none, and how exact it says they are."""
     originals = list(distinct(report).values())
     if not originals:
         return {"maps": [], "pictures": []}, (), ()
@@ -122,7 +122,7 @@ def _maps(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Part
 def _describe_pointing(
     pointing: Pointing, first: int, look: FigureStyle
 ) -> tuple[Mapping[str, object], Parts, tuple[str, ...]]:
-    """What a page holds of an image that is pointed at, and how exact; `first`: the place of its first part."""
+    """Describe what a page holds of an image that is pointed at, and how exact; `first`: place of its first part."""
     shares = Shared()
     precision = cells.precision_for([*pointing.looks.values()], room=LOOKS_ROOM)
     described = {

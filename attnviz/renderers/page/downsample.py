@@ -16,7 +16,7 @@ POOLED_CELLS = 2**21  # of all such maps, about 3 MB of page
 
 
 def block_for(maps: Sequence[Heatmap]) -> int:
-    """How many rows, and columns, become one, so that a page can hold these maps; 1 where it can as they are."""
+    """Choose how many rows, and columns, become one, so that a page can hold these maps; 1 where it can as they are."""
     longest = max(int(max(each.values.shape)) for each in maps)
     n_cells = sum(int(each.values.size) for each in maps)
     if longest <= MAX_SIDE and n_cells <= MAX_CELLS and maps[0].block == 1:
@@ -25,7 +25,7 @@ def block_for(maps: Sequence[Heatmap]) -> int:
 
 
 def pool_heatmap(heatmap: Heatmap, block: int) -> Heatmap:
-    """The mean of each block, of differences the one farthest from 0; a block is allowed where any of it is."""
+    """Pool a map to the mean of each block, of differences the one farthest from 0; allowed where any cell is."""
     if block == 1:
         return heatmap
     signed = bool(heatmap.values.min() < 0)
@@ -47,7 +47,7 @@ def pool_heatmap(heatmap: Heatmap, block: int) -> Heatmap:
 
 
 def join_labels(labels: Iterable[str], block: int, between: str) -> tuple[str, ...]:
-    """The first and the last of each block."""
+    """Join the first and the last label of each block."""
     whole = tuple(labels)
     blocks = (whole[start : start + block] for start in range(0, len(whole), block))
     return tuple(each[0] if len(each) == 1 else f"{each[0]}{between}{each[-1]}" for each in blocks)

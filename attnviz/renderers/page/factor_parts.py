@@ -20,7 +20,7 @@ ROOM = 10_000_000  # bytes of base64: with maps and labels, a page stays below 1
 def describe_factors(
     maps: Sequence[Heatmap], block: int, language: Language
 ) -> tuple[Mapping[str, object] | None, tuple[tuple[bytes, bytes], ...], tuple[str, ...]]:
-    """A part of the page's document, the numbers of each map that has any, and how exact the page says they are.
+    """Describe factors: a part of the page's document, the numbers of each map that has any, and how exact they are.
 
     Of the maps that are drawn pooled, as many as find room; `block` of their cells become one on the page. Their parts
     follow those of all maps.
@@ -44,7 +44,7 @@ def describe_factors(
 
 
 def _that_fit(heads: Mapping[int, WeightFactors]) -> Iterator[tuple[int, WeightFactors]]:
-    """The first heads, and one however large."""
+    """Yield the first heads that fit, and one however large."""
     total = 0.0
     for count, (place, head) in enumerate(heads.items()):
         total += (head.query.size + head.key.size + head.log_sum_exp.size) * EXACT_BITS / 8 * 4 / 3
@@ -54,7 +54,7 @@ def _that_fit(heads: Mapping[int, WeightFactors]) -> Iterator[tuple[int, WeightF
 
 
 def _describe_head(of: WeightFactors, tokens: Shared, arrays: Shared) -> Mapping[str, object]:
-    """All but the numbers of its part; `tokens` and `arrays` by number, or None."""
+    """Describe a head, all but the numbers of its part; `tokens` and `arrays` by number, or None."""
 
     def array(numbers: Shaped[np.ndarray, " _n"] | None, dtype: str) -> int | None:
         return None if numbers is None else share_bytes(numbers.astype(dtype), arrays)

@@ -26,7 +26,10 @@ STYLES = ("base.css", "page.css", "charts.css", "atlas.css", "graph.css")
 
 
 def html(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
-    """One page with the maps, charts and tables of the report. Raises InvalidOption where there are none of them."""
+    """Yield one page with the maps, charts and tables of the report.
+
+    Raises InvalidOption where there are none of them.
+    """
     document, parts = content(report, look)
     modules = (*(module for part, module in PARTS.items() if document.get(part)), MAIN)
     strings = {name.replace(".", "_"): said for name, said in list_phrases(look.lang, "ui").items()}

@@ -36,7 +36,7 @@ def share_bytes(numbers: np.ndarray, shared: Shared) -> int:
 def describe_maps(
     report: Report, originals: Sequence[Heatmap], maps: Sequence[Heatmap], block: int
 ) -> Mapping[str, object]:
-    """Maps, the pictures that they are in, and what they share."""
+    """Describe maps, the pictures that they are in, and what they share."""
     axes, masks, shares, backdrops = Shared(), Shared(), Shared(), Shared()
     described = [
         {
@@ -79,7 +79,7 @@ def describe_scale(scale: Scale) -> Mapping[str, object]:
 
 
 def distinct(report: Report) -> Mapping[tuple[str, int], Heatmap]:
-    """Every map once, in the order of the pictures, with the title that it has alone, if it stands alone."""
+    """Collect every map once, in the order of the pictures, with the title that it has alone, if it stands alone."""
     panels = {_key(each): each for each in report.panels}
     found: dict[tuple[str, int], Heatmap] = {}
     for picture in report.pictures:
@@ -91,14 +91,14 @@ def distinct(report: Report) -> Mapping[tuple[str, int], Heatmap]:
 
 
 def pictures_of(report: Report) -> Iterator[Heatmap | HeatmapGrid]:
-    """Pictures of maps; a map that stands among panels, too, is not told twice."""
+    """Yield the pictures of maps; a map that stands among panels, too, is not told twice."""
     maps = [each for each in report.pictures if isinstance(each, Heatmap | HeatmapGrid)]
     beside = {_key(each) for picture in maps if isinstance(picture, HeatmapGrid) for each in picture.maps}
     return (each for each in maps if isinstance(each, HeatmapGrid) or _key(each) not in beside)
 
 
 def _key(heatmap: Heatmap) -> tuple[str, int]:
-    """The same map, whatever it is called among others: panels have shorter titles than maps that stand alone."""
+    """Identify a map, whatever it is called among others: panels have shorter titles than maps that stand alone."""
     return heatmap.name, id(heatmap.values)
 
 
@@ -144,7 +144,7 @@ def _find_head(heatmap: Heatmap) -> tuple[int | None, int | str | None]:
 
 
 def _describe_backdrop(image: np.ndarray) -> Mapping[str, object]:
-    """An image as grey pixels, so that a page decodes no format of images and its policy allows none."""
+    """Describe an image as grey pixels, so that a page decodes no format of images and its policy allows none."""
     height, width = image.shape
     return {"width": width, "height": height, "grey": b64encode(image.tobytes()).decode("ascii")}
 
@@ -189,7 +189,7 @@ def describe_axis(
 
 
 def _writing(tokens: object, positions: Sequence[int]) -> Mapping[str, object] | None:
-    """Before which tokens the text has a space, and which are markers of the model.
+    """Tell before which tokens the text has a space, and which are markers of the model.
 
     None where nothing says.
     """

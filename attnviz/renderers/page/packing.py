@@ -44,7 +44,7 @@ LADDER = tuple(
 
 
 def precision_for(maps: Sequence[Cells], *, pooled: bool = False, room: int = ROOM) -> Precision | None:
-    """The best precision at which these weights, each 0 to 1, find `room` bytes on a page; the same for all of them.
+    """Choose the best precision at which these weights, each 0 to 1, fit `room` bytes on a page; the same for all.
 
     Means of blocks, `pooled`, lie far below 1 and close together: of them there are fewer, and all are fine.
     """
@@ -64,7 +64,7 @@ def precision_for(maps: Sequence[Cells], *, pooled: bool = False, room: int = RO
 
 
 def fits_ranges(cells: Cells) -> bool:
-    """Whether all are 0 to 1, up to what float32 sums leave: differences are not."""
+    """Check whether all are 0 to 1, up to what float32 sums leave: differences are not."""
     return bool(cells.min() >= 0 and cells.max() <= 1.001)  # written so that NaN fits nothing
 
 
@@ -99,7 +99,7 @@ def write_parts(parts: Sequence[tuple[bytes, bytes]]) -> str:
 
 
 def _codes(cells: Cells) -> np.ndarray:
-    """The upper half of each weight's float32, doubled: the level, then the 8 bits below it."""
+    """Return the upper half of each weight's float32, doubled: the level, then the 8 bits below it."""
     halves = np.ascontiguousarray(cells, dtype="<f4").view("<u2")
     codes: np.ndarray = (halves[:, 1::2] + DOUBLE).astype("<u2", copy=False)
     return codes

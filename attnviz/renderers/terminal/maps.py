@@ -23,7 +23,7 @@ SIGNS = 1 / 6, 1 / 3, 2 / 3
 
 
 def legend(page: ScreenLayout, pictures: Sequence[Heatmap], kind: TableKind, scale: Scale) -> Iterator[Text]:
-    """How to read the maps, once for all of them."""
+    """Yield lines on how to read the maps, once for all of them."""
     fitting = [picture for picture in pictures if cell_width(page, picture, kind)]
     closed = page.forbidden if not all(bool(picture.allowed.all()) for picture in pictures) else ""
     if len(fitting) < len(pictures):
@@ -42,7 +42,7 @@ def legend(page: ScreenLayout, pictures: Sequence[Heatmap], kind: TableKind, sca
 
 
 def shade_text(page: ScreenLayout, picture: Heatmap, scale: Scale) -> Iterator[Text]:
-    """Each row as the text that its columns are, every token in the colour of its value.
+    """Yield each row as the text that its columns are, every token in the colour of its value.
 
     Without colour a token has signs before it, of a value of at least a sixth, a third and two thirds of the largest.
     """
@@ -75,7 +75,7 @@ def matrix(
     width: int,
     scale: Scale,
 ) -> Iterator[Text]:
-    """One row per query, shaded, with as many digits as cells of `width` hold; above it the map's own scale, if any.
+    """Yield one row per query, shaded, with as many digits as `width` holds; above it the map's own scale, if any.
 
     `scale` is that of the maps without one.
     """
@@ -107,7 +107,7 @@ def matrix(
 
 
 def long_form(page: ScreenLayout, picture: Heatmap) -> Iterator[Text]:
-    """Each query, then the keys that it may attend to with their weights, in columns where they fit."""
+    """Yield each query, then the keys that it may attend to with their weights, in columns where they fit."""
     numbered = zip(picture.column_positions, picture.columns, strict=True)
     keys = [f"{position} {page.safe(label)}" for position, label in numbered]
     widest = max(map(cell_len, keys)) + 1 + max(map(len, _digits(picture)))
@@ -122,7 +122,7 @@ def long_form(page: ScreenLayout, picture: Heatmap) -> Iterator[Text]:
 
 
 def cell_width(page: ScreenLayout, picture: Heatmap, kind: TableKind) -> int:
-    """How many columns each cell takes, as many as fit; 0 where the map is too wide for the screen."""
+    """Return how many columns each cell takes, as many as fit; 0 where the map is too wide for the screen."""
     room = page.screen.width - max(map(cell_len, _row_labels(page, picture))) - 2
     if kind == "full":
         widths = [max(map(len, _digits(picture))) + 1]
@@ -133,7 +133,7 @@ def cell_width(page: ScreenLayout, picture: Heatmap, kind: TableKind) -> int:
 
 
 def _bar(page: ScreenLayout, scale: Scale) -> Iterator[Text]:
-    """The scale from end to end, and what it says."""
+    """Yield the scale from end to end, and what it says."""
     low, high = f"{scale.low:.3g}", f"{scale.high:.3g}"
     if scale.family.is_multiple:
         low, high = f"{low} {page.forbidden}", f"{high} {page.forbidden}"
@@ -157,7 +157,7 @@ def _shade(page: ScreenLayout, place: float, scale: Scale) -> Style:
 
 @lru_cache(maxsize=4 * LEVELS)
 def _level(level: int, true_colour: bool, kind: str) -> Style:
-    """A cell's background, and digits in black or white, whichever can be read on it."""
+    """Return a cell's background, and digits in black or white, whichever can be read on it."""
     background = Color.from_rgb(*shades.colour(level / LEVELS, kind))
     if not true_colour:
         background = background.downgrade(ColorSystem.EIGHT_BIT)
@@ -168,7 +168,7 @@ def _level(level: int, true_colour: bool, kind: str) -> Style:
 
 
 def _is_strip(picture: Heatmap) -> bool:
-    """Whether rows are heads over tokens, and so have no position."""
+    """Check whether rows are heads over tokens, and so have no position."""
     return not (picture.has_queries or picture.is_of_pairs)
 
 
@@ -181,7 +181,7 @@ def _row_labels(page: ScreenLayout, picture: Heatmap) -> list[str]:
 
 
 def _positions(positions: Sequence[int], width: int) -> str:
-    """Positions above their columns, right-aligned; every fifth where they would touch, and so on, and after a gap."""
+    """Write positions above their columns, right-aligned; every fifth if they would touch, etc., and after a gap."""
     every = next(n for n in (1, 5, 10, 50) if n * width > len(str(max(positions))))
     line = ""
     for place, position in enumerate(positions):
@@ -193,7 +193,7 @@ def _positions(positions: Sequence[int], width: int) -> str:
 
 
 def _digits(picture: Heatmap) -> list[str]:
-    """The narrowest and the widest that a weight of this map can look."""
+    """Return the narrowest and the widest text that a weight of this map can have."""
     return [_weight(float(np.min(picture.values))), _weight(float(np.max(picture.values)))]
 
 
@@ -202,6 +202,6 @@ def _weight(value: float) -> str:
 
 
 def _short(value: float) -> str:
-    """ ".12", and "1.0" for what rounds to 1."""
+    """Write a value as ".12", and as "1.0" what rounds to 1."""
     digits = f"{value:.2f}"
     return digits[1:] if digits.startswith("0") else "1.0"

@@ -63,7 +63,7 @@ class ScreenLayout:
         self.forbidden = self.safe("×")
 
     def has(self, text: str) -> bool:
-        """Whether the terminal's encoding has every character of a text."""
+        """Check whether the terminal's encoding has every character of a text."""
         try:
             text.encode(self.encoding)
         except UnicodeEncodeError:
@@ -71,12 +71,12 @@ class ScreenLayout:
         return True
 
     def safe(self, text: str) -> str:
-        """Only what the screen can show; the rest is written out."""
+        """Keep what the screen can show; write out the rest."""
         text = write_out_hidden(text).translate(self.signs)
         return text.encode(self.encoding, "backslashreplace").decode(self.encoding)
 
     def out(self, text: Text) -> str:
-        """A line as it is sent to the screen."""
+        """Render a line as it is sent to the screen."""
         if not self.screen.colour or not (text.style or text.spans):
             return text.plain.rstrip() + "\n"
         with self.console.capture() as capture:
@@ -85,7 +85,7 @@ class ScreenLayout:
 
     @cached_property
     def console(self) -> Console:
-        """Everything is given here, so that no environment variable has a say."""
+        """Create a console with every setting given here, so that no environment variable has a say."""
         return Console(
             file=StringIO(),
             width=self.screen.width,
@@ -101,12 +101,12 @@ class ScreenLayout:
         )
 
     def prose(self, text: str, style: Style | str = "") -> Iterator[Text]:
-        """A text as lines that fit the screen."""
+        """Break a text into lines that fit the screen."""
         lines = fill_lines(self.safe(text).split(" "), self.screen.width, " ")
         return (Text(line.replace(JOIN, " "), style=style) for line in lines)
 
     def lay_out(self, block: RenderableType, width: int) -> Iterator[Text]:
-        """What rich draws, as lines of at most `width` columns."""
+        """Yield what rich draws, as lines of at most `width` columns."""
         for line in self.console.render_lines(block, self.console.options.update(width=width), pad=False):
             text = Text.assemble(*((piece.text.translate(self.signs), piece.style or "") for piece in line))
             text.rstrip()
@@ -114,8 +114,10 @@ class ScreenLayout:
 
 
 def fill_lines(items: Iterable[str], width: int, gap: str) -> Iterator[str]:
-    """As many items to a line as fit. One that is wider than a line has one to itself, and is cut only if it has wide
-    characters, between which a line may break: of Chinese a whole sentence is one item.
+    """Yield lines of as many items as fit.
+
+    One that is wider than a line has one to itself, and is cut only if it has wide characters, between which a line may
+    break: of Chinese a whole sentence is one item.
     """
     line: list[str] = []
     taken = 0
@@ -132,5 +134,5 @@ def fill_lines(items: Iterable[str], width: int, gap: str) -> Iterator[str]:
 
 
 def pad_right(text: str, width: int) -> str:
-    """`text` and blanks up to `width` cells."""
+    """Pad `text` with blanks up to `width` cells."""
     return text + " " * (width - cell_len(text))

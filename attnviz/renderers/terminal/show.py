@@ -22,12 +22,12 @@ __all__ = ["Screen", "lines", "render"]
 
 
 def render(report: Report, table: TableKind, screen: Screen) -> str:
-    """The whole report as text that ends with a newline; nothing for "none"."""
+    """Render the whole report as text that ends with a newline; nothing for "none"."""
     return "".join(lines(report, table, screen))
 
 
 def lines(report: Report, table: TableKind, screen: Screen) -> Iterator[str]:
-    """The report line by line, so that large maps need not be held as text."""
+    """Yield the report line by line, so that large maps need not be held as text."""
     if table == "none":
         return
     page = ScreenLayout(screen)
@@ -36,7 +36,7 @@ def lines(report: Report, table: TableKind, screen: Screen) -> Iterator[str]:
 
 
 def _first_screen(page: ScreenLayout, report: Report) -> list[Text]:
-    """The answer on as many lines as it may take: the last rows of its table are left out first, then notes."""
+    """Fit the answer on as many lines as it may take: the last rows of its table are left out first, then notes."""
     notes = sorted((note for note in report.notes if not note.is_detail), key=lambda note: not note.leads)
     n_rows, n_notes = MAX_ROWS, len(notes)
     while True:
@@ -52,7 +52,7 @@ def _first_screen(page: ScreenLayout, report: Report) -> list[Text]:
 def _report(
     page: ScreenLayout, report: Report, kind: TableKind, notes: Sequence[Note], n_rows: int = MAX_ROWS
 ) -> Iterator[Text]:
-    """Everything that a kind shows, with these notes; of the table of an answer `n_rows`."""
+    """Yield everything that a kind shows, with these notes; of the table of an answer `n_rows`."""
     yield from page.prose(report.title, BOLD)
     yield from page.prose(report.subtitle)
     if kind not in ("answer", "heads"):
@@ -73,7 +73,7 @@ def _report(
 
 
 def _notes(page: ScreenLayout, notes: Sequence[Note]) -> Iterator[Text]:
-    """Notes after an empty line; nothing without any."""
+    """Yield notes after an empty line; nothing without any."""
     for number, note in enumerate(notes):
         yield from () if number else (Text(),)
         yield from page.prose(note.text)
@@ -89,7 +89,7 @@ def _shorten(table: Table, kind: TableKind, n_rows: int) -> Table:
 
 
 def _maps(page: ScreenLayout, report: Report, kind: TableKind) -> Iterator[Text]:
-    """Every head by itself: shaded, with all its weights, or its strongest keys."""
+    """Yield every head by itself: shaded, with all its weights, or its strongest keys."""
     tops = {table.name: table for table in report.tables if table.role == "top"}
     drawn = [block for block in report.blocks if isinstance(block, Heatmap)]
     if report.panels:  # of which not all are listed

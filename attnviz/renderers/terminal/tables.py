@@ -24,7 +24,7 @@ MIN_WRAPPED = 12  # columns of the screen for a text that takes several lines, i
 
 
 def listing(page: ScreenLayout, table: Table, *, folds: bool = True) -> Iterator[Text]:
-    """A line per row under the table's title, or several where texts are wrapped.
+    """Yield a line per row under the table's title, or several where texts are wrapped.
 
     Where not all columns fit, the others follow below, or if it does not fold are left out.
     """
@@ -63,7 +63,7 @@ def listing(page: ScreenLayout, table: Table, *, folds: bool = True) -> Iterator
 
 
 def top(page: ScreenLayout, table: Table) -> Iterator[Text]:
-    """The first queries, each with its strongest keys."""
+    """Yield the first queries, each with its strongest keys."""
     yield from listing(page, replace(table, rows=table.rows[:MAX_QUERIES]))
     if (more := len(table.rows) - MAX_QUERIES) > 0:
         yield from page.prose(
@@ -72,19 +72,19 @@ def top(page: ScreenLayout, table: Table) -> Iterator[Text]:
 
 
 def _halve(header: str) -> int:
-    """How wide a heading is at least: a long one stands on two lines."""
+    """Return the least width of a heading: a long one stands on two lines."""
     words = header.split() if cell_len(header) > MAX_ON_ONE_LINE else [header]
     splits = ((" ".join(words[:n]), " ".join(words[n:])) for n in range(len(words)))
     return min(max(map(cell_len, split)) for split in splits)
 
 
 def _add_up(widths: Sequence[int], places: Sequence[int]) -> int:
-    """How wide a table of these columns is."""
+    """Return the width of a table of these columns."""
     return sum(widths[n] for n in places) + GAP * (len(places) - 1)
 
 
 def _fold(page: ScreenLayout, table: Table, widths: Sequence[int]) -> list[list[int]]:
-    """As many columns at a time as fit, at least one, each time after those that say what a row is of."""
+    """Split a table into as many columns at a time as fit, at least one, each after those that say what a row is of."""
     n_labels = 2 if table.role == "top" or [column.header for column in table.columns[:2]] == ["layer", "head"] else 1
     groups = [[*range(n_labels)]]
     for n in range(n_labels, len(widths)):
