@@ -25,7 +25,7 @@ DONE, READER_LEFT, NO_COMMAND, BUG, INTERRUPTED = 0, 1, 2, 70, 130  # beside tho
 
 
 def main() -> NoReturn:
-    """The program."""
+    """Run the program."""
     pause_gc()
     # Before torch comes. Small models are quickest with one thread, many times so where other programs keep the cores
     # busy, and with as many threads everywhere the last bits of sums are the same everywhere.
@@ -91,7 +91,7 @@ def _report_failure(message: str, code: int) -> int:
 
 
 def _report_stdout_failure(error: OSError) -> int:
-    """Standard output failed: a reader that left is no fault, a full disk is."""
+    """Report that standard output failed: a reader that left is not a fault, a full disk is."""
     abandon(sys.stdout)
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return _report_failure(TOO_MANY_FILES, ExecutionError.exit_code)

@@ -50,7 +50,7 @@ def run_command(command: Command, spec: Any) -> None:
 
 
 def _follow_events(events: Events, show_lines: bool) -> Iterator[Result]:
-    """The results, and on standard error how far work is.
+    """Yield the results, and show on standard error how far work is.
 
     Where leaving between two steps keeps what was done, the first Ctrl-C waits for the end of the step at work.
     """

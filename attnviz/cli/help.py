@@ -38,7 +38,7 @@ def write_command_help(name: str, spec: type[Any], *, is_full: bool = False) -> 
 
 
 def _lay_out_columns(rows: list[tuple[str, str]], width: int) -> Iterator[str]:
-    """Lines of two columns; what is too long for the first stands alone on its line."""
+    """Yield lines of two columns; what is too long for the first stands alone on its line."""
     indent = 4 + min(max(len(left) for left, _ in rows), MAX_LEFT_WIDTH)
     for left, right in rows:
         lines = wrap(right, max(width - indent, MIN_RIGHT_WIDTH), break_on_hyphens=False) or [""]
@@ -60,7 +60,7 @@ def _write_placeholder(option: FlatOption) -> str:
 
 
 def _write_option(option: FlatOption) -> str:
-    """How the option is written: its flag, and what stands behind it."""
+    """Write an option: its flag, and what stands behind it."""
     if _is_argument(option):
         return str(option.option.metavar)
     flag = (option.option.flags or option.flag).replace("/", " / ")

@@ -58,7 +58,7 @@ def parse_and_run(arguments: Sequence[str], commands: Sequence[Command]) -> int:
 
 
 def make_function(command: Command) -> Callable[..., None]:
-    """A function that takes the words of a command's options by name, None of those that are not there."""
+    """Make a function that takes the words of a command's options by name, None of those that are not there."""
     spec = load(command.spec)
     options = list_options(spec)
 
@@ -83,7 +83,7 @@ def make_function(command: Command) -> Callable[..., None]:
 
 
 def parse_option(each: FlatOption, words: str | Sequence[str] | bool) -> Any:
-    """The value that words give an option. Raises InvalidOption."""
+    """Parse the words of an option into its value. Raises InvalidOption."""
     kinds = (each.type, *get_args(each.type))
     read: Any = words
     if isinstance(words, str) and int in kinds and WHOLE_NUMBER.fullmatch(words):
@@ -112,7 +112,7 @@ def _annotate(each: FlatOption) -> Any:
 
 
 def _make_app(arguments: Sequence[str], commands: Sequence[Command]) -> typer.Typer:
-    """The program, with the one command that is called: to build all of them takes longer than to run most."""
+    """Build the program, with the one command that is called: to build all of them takes longer than to run most."""
     called = next((word for word in arguments if not word.startswith("-")), None)
     app = typer.Typer(
         pretty_exceptions_enable=False,
@@ -131,7 +131,7 @@ def _make_app(arguments: Sequence[str], commands: Sequence[Command]) -> typer.Ty
 
 
 def _make_command_class(command: Command) -> type[TyperCommand]:
-    """The class of a command whose help is ours, also between other words, and whose words typer does not read."""
+    """Build the class of a command whose help is ours, also between other words, whose words typer does not read."""
 
     class Words(TyperCommand):
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -156,7 +156,7 @@ def _make_command_class(command: Command) -> type[TyperCommand]:
 
 
 def _refuse_call() -> None:
-    """Stands in the list of commands for one that is not called."""
+    """Refuse a call: stands in the list of commands for one that is not called."""
     raise AssertionError("a command was called that is not the first word")
 
 

@@ -14,7 +14,7 @@ END_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasatt
 
 
 def prepare_streams() -> None:
-    """A character that the terminal's encoding lacks is written as an escape instead of ending the program.
+    """Write a character that the terminal's encoding lacks as an escape instead of ending the program.
 
     A stream that the caller closed, as in `attnviz … >&-`, leads nowhere.
     """
@@ -28,7 +28,7 @@ def prepare_streams() -> None:
 
 
 def flush_stderr() -> None:
-    """What is still to be said is said or, where nobody reads, dropped: else Python ends with a code of its own."""
+    """Write what is still to be said or, where nobody reads, drop it: else Python ends with a code of its own."""
     try:
         sys.stderr.flush()
     except (OSError, ValueError):
@@ -36,7 +36,7 @@ def flush_stderr() -> None:
 
 
 def abandon(stream: TextIO) -> None:
-    """A stream has failed: send what is still buffered nowhere, so that the exit does not fail once more."""
+    """Redirect a failed stream to nowhere, so that what it still buffers does not fail the exit once more."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
@@ -51,7 +51,7 @@ def pause_gc() -> None:
 
 
 def resume_gc() -> None:
-    """All is imported: from now on look as ever, but not through that. To be called wherever work goes on and on.
+    """Resume garbage collection once all is imported, but not of that. To be called wherever work goes on and on.
 
     This is not left to `gc.callbacks`: Ctrl-C that comes while torch is imported would end the callback and no more.
     """
@@ -61,7 +61,10 @@ def resume_gc() -> None:
 
 
 def interrupt_on_end_signals() -> None:
-    """When the run is asked to end, or the terminal leaves, nothing half-written stays, no process and no folder."""
+    """Interrupt the run when it is asked to end, or the terminal leaves.
+
+    Nothing half-written stays, no process and no folder.
+    """
 
     def interrupt(number: int, _: FrameType | None) -> None:
         signal.signal(number, signal.SIG_IGN)  # asked twice, it is at it
@@ -74,7 +77,7 @@ def interrupt_on_end_signals() -> None:
 
 @contextmanager
 def collect_interrupts() -> Iterator[list[int]]:
-    """Collects the first Ctrl-C, so that a step is never broken off; the second one does it."""
+    """Collect the first Ctrl-C, so that a step is never broken off; the second one does it."""
     asked: list[int] = []
 
     def ask(number: int, frame: FrameType | None) -> None:

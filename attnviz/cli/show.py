@@ -24,29 +24,29 @@ LOG_INTERVAL = 10.0  # seconds between two lines about long work
 
 
 def line(text: str) -> None:
-    """One line of results."""
+    """Write one line of results."""
     sys.stdout.write(text + "\n")
 
 
 def note(text: str) -> None:
-    """One line on standard error that is no error."""
+    """Write one line on standard error that is not an error."""
     tell(f"note: {text}")
 
 
 def error(text: str) -> None:
-    """One line on standard error that says what went wrong."""
+    """Write one line on standard error that says what went wrong."""
     tell(f"error: {text}")
 
 
 def tell(text: str) -> None:
-    """One line on standard error, with nothing in it that a terminal would obey."""
+    """Write one line on standard error, with nothing in it that a terminal would obey."""
     with suppress(OSError, ValueError):
         sys.stderr.write(escape_for_display(text, MAX_LINE_LENGTH) + "\n")
         sys.stderr.flush()
 
 
 def detect_screen() -> Screen:
-    """The terminal as it is; a pipe or file counts as 80 columns, and without FORCE_COLOR has no colour."""
+    """Detect the terminal; a pipe or file counts as 80 columns, and without FORCE_COLOR has no colour."""
     from attnviz.renderers.terminal.show import Screen  # numpy comes with it
 
     terminal, written = sys.stdout.isatty(), os.environ.get("COLUMNS", "")
@@ -75,11 +75,11 @@ class ProgressLog:
             self._told = time.monotonic()
 
     def note(self, text: str) -> None:
-        """A line that stays."""
+        """Write a line that stays."""
         tell(text)
 
     def close(self) -> None:
-        """Nothing is to be taken away."""
+        """Close the log; nothing is to be taken away."""
 
 
 class ProgressBar:
@@ -106,7 +106,7 @@ class ProgressBar:
             self._wait()
 
     def note(self, text: str) -> None:
-        """A line that stays, above the bar."""
+        """Write a line that stays, above the bar."""
         if self._shown is None:
             tell(text)
         else:  # else a narrow terminal gets digits on several lines
@@ -133,5 +133,5 @@ class ProgressBar:
 
 
 def create_progress_view() -> ProgressBar | ProgressLog:
-    """What fits standard error."""
+    """Create the progress view that fits standard error."""
     return ProgressBar() if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else ProgressLog()

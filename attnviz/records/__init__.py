@@ -72,28 +72,28 @@ class Tokens:
 
     @cached_property
     def distinct_pieces(self) -> tuple[str, ...]:
-        """Each piece once, in the order in which they first stand in the text."""
+        """Return each piece once, in the order in which they first stand in the text."""
         return tuple(dict.fromkeys(self.pieces))
 
     @cached_property
     def places(self) -> Int[np.ndarray, " token"]:
-        """Where in `distinct_pieces` the piece of each token stands."""
+        """Return for each token the place of its piece in `distinct_pieces`."""
         places = {piece: place for place, piece in enumerate(self.distinct_pieces)}
         return np.fromiter(map(places.__getitem__, self.pieces), np.int64, len(self))
 
     @cached_property
     def markers(self) -> Bool[np.ndarray, " token"]:
-        """`special` as an array."""
+        """Return `special` as an array."""
         return np.array(self.special, dtype=bool)
 
     @property
     def mostly_unknown(self) -> bool:
-        """Whether the vocabulary holds no more than half of the text's tokens: what a model makes of it says little."""
+        """Check whether the vocabulary holds at most half of the text's tokens: a model's answer then says little."""
         return is_mostly_unknown(sum(self.unknown), len(self) - sum(self.special))
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """`distinct_pieces` as words are told apart: whatever their case and the white space around them."""
+        """Return `distinct_pieces` as words are told apart: whatever their case and the white space around them."""
         return tuple([piece.strip().casefold() for piece in self.distinct_pieces])
 
 
@@ -240,23 +240,24 @@ class AttentionMaps(Tabular):
 
     @property
     def n_layers(self) -> int:
-        """How many layers the record holds."""
+        """Count the layers of the record."""
         return len(self.layer_numbers)
 
     @property
     def n_heads(self) -> int:
-        """How many heads of each layer the record holds."""
+        """Count the heads of each layer of the record."""
         return len(self.head_names)
 
     @property
     def n_bytes(self) -> int:
-        """What the record holds for its weights."""
+        """Count the bytes that the record holds for its weights."""
         return int(self.weights.nbytes)
 
     @property
     def heads_at_once(self) -> Sequence[Heads]:
-        """Which heads `walk` is given together. Several of a short text: each step takes as long to begin as to go over
-        ten thousand weights.
+        """Return which heads `walk` is given together.
+
+        Several of a short text: each step takes as long to begin as to go over ten thousand weights.
         """
         step = max(1, CELLS_AT_ONCE // (len(self.queries) * len(self.keys)))
         return [slice(start, min(start + step, self.n_heads)) for start in range(0, self.n_heads, step)]
@@ -298,24 +299,24 @@ class AttentionMaps(Tabular):
 
     @property
     def unseen_layers(self) -> tuple[int, ...]:
-        """The model's layers, as far as known, in which no attention of this kind was seen."""
+        """Return the model's layers, as far as known, in which no attention of this kind was seen."""
         known = self.provenance.facts.n_layers_in_model or 0
         return tuple(sorted({*range(known)} - {*self.layer_numbers}))
 
     @property
     def unseen_heads(self) -> tuple[int, ...]:
-        """The heads of each layer, as far as known, that were not chosen."""
+        """Return the heads of each layer, as far as known, that were not chosen."""
         n_heads = max(self.provenance.facts.n_heads_in_model or 0, self.head_numbers[-1] + 1)
         return tuple(sorted({*range(n_heads)} - {*self.head_numbers}))
 
     @property
     def head_names(self) -> tuple[int | str, ...]:
-        """What the heads of each layer are called: their numbers, and the mean that `add_mean` may have added."""
+        """Return the names of the heads of each layer: their numbers, and the mean that `add_mean` may have added."""
         return self.head_numbers
 
     @property
     def heads_alone(self) -> AttentionMaps:
-        """The record without the mean that `add_mean` may have added."""
+        """Return the record without the mean that `add_mean` may have added."""
         return self
 
     def locate(self, layer: int, head: int) -> tuple[int, int]:
@@ -324,7 +325,7 @@ class AttentionMaps(Tabular):
 
     @property
     def known_heads(self) -> tuple[str, ...]:
-        """What each head looks at over many texts, where the model's card says it of these layers: see `Facts`.
+        """Return what each head looks at over many texts, where the model's card says it of these layers: see `Facts`.
 
         Nothing of a text that the vocabulary does not hold, or that is longer than the model was made for.
         """
@@ -335,29 +336,29 @@ class AttentionMaps(Tabular):
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """What the last queries chose, where the model wrote: the query at position i the token at position i + 1."""
+        """Return what the last queries chose, where the model wrote: query i chose the token at position i + 1."""
         chosen = self.provenance.facts.chosen
         return chosen if len(chosen) <= len(self.queries) else ()
 
     @property
     def self_attention(self) -> bool:
-        """Whether the tokens attend to each other, rather than to another text's."""
+        """Check whether the tokens attend to each other, rather than to another text's."""
         return self.queries is self.keys
 
     @property
     def layers_alike(self) -> bool:
-        """Whether all layers allow the same attention."""
+        """Check whether all layers allow the same attention."""
         return len(self._masks) == 1 or bool((self.attendable == self.attendable[0]).all())
 
     @property
     def _masks(self) -> Attendable:
-        """Those that lie in memory: one, where it was given for all layers; one row, where it was for all queries."""
+        """Return the masks that lie in memory: one if given for all layers; one row if given for all queries."""
         layers, queries = (slice(1) if step == 0 else slice(None) for step in self.attendable.strides[:2])
         return self.attendable[layers, queries]
 
     @cached_property
     def real_queries(self) -> RealQueries:
-        """Which queries count in a mean: in self-attention, a token that no query may attend to is padding."""
+        """Return which queries count in a mean: in self-attention, a token that no query may attend to is padding."""
         if self.self_attention:
             return np.asarray(self._masks.any(axis=(0, 1)))
         return np.ones(len(self.queries), dtype=bool)
@@ -389,5 +390,5 @@ class Measurement:
 
     @property
     def level(self) -> Level:
-        """What one of the values is a number of."""
+        """Return what one of the values is a number of."""
         return "head" if self.values.ndim == 2 else "layer"

@@ -32,7 +32,7 @@ class Head:
 
     @property
     def d_head(self) -> int:
-        """Width of the head."""
+        """Return the width of the head."""
         return len(self.query)
 
 
@@ -57,12 +57,12 @@ class AttentionTrace:
 
     @property
     def concatenated(self) -> Vector:
-        """The outputs of all heads, one after the other."""
+        """Return the outputs of all heads, one after the other."""
         return np.concatenate([head.output for head in self.heads])
 
     @property
     def output(self) -> Vector:
-        """What the layer gives for this query."""
+        """Return what the layer gives for this query."""
         whole = self.concatenated
         return whole if self.projection is None else whole @ self.projection.matrix + self.projection.bias
 
@@ -83,7 +83,7 @@ class VerifiedTrace:
 
     @property
     def projects(self) -> bool:
-        """Whether queries, keys and values are projections of the states, and not the states themselves."""
+        """Check whether queries, keys and values are projections of the states, and not the states themselves."""
         return self.trace.projection is not None
 
 

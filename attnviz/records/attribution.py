@@ -23,7 +23,7 @@ class Target:
 
     @property
     def value(self) -> float:
-        """The probability, or the number."""
+        """Return the probability, or the score."""
         found = self.probability if self.score is None else self.score
         assert found is not None
         return found

@@ -22,5 +22,5 @@ class CoverTest:
 
     @property
     def is_reason(self) -> bool:
-        """Whether more is lost than in any draw. By chance that is so in one of as many tests, and one."""
+        """Check whether more is lost than in any draw. By chance that is so in one of as many tests, and one."""
         return self.shown > max(self.elsewhere)

@@ -37,13 +37,13 @@ class Fact:
 
     @property
     def where(self) -> str:
-        """ "layer 3, head 1", "layer 3" of a measure of a whole layer, or what else it is of; "" where it is whole."""
+        """Name what it is of: "layer 3, head 1", "layer 3" of a measure of a whole layer, or else; "" for the whole."""
         places = (("layer", self.layer), ("head", self.head))
         return self.of or ", ".join(f"{name} {number}" for name, number in places if number is not None)
 
     @property
     def ending(self) -> str:
-        """What the name of a whole file ends with; "" of all else."""
+        """Return what the name of a whole file ends with; "" of all else."""
         return PurePosixPath(self.file).suffix.lower() if self.what == "file" else ""
 
 
@@ -61,17 +61,17 @@ class Difference(Fact):
 
     @property
     def kind(self) -> str:
-        """Whether one side alone has the fact, and which."""
+        """Tell whether one side alone has the fact, and which."""
         return "only after" if self.before is None else "only before" if self.after is None else "differs"
 
     @property
     def is_picture(self) -> bool:
-        """Whether both sides have a picture, and not the same."""
+        """Check whether both sides have a picture, and not the same."""
         return self.what == "file" and self.ending == ".png" and self.kind == "differs"
 
     @property
     def change(self) -> float:
-        """After minus before, of a number; 0 of all else."""
+        """Return after minus before, of a number; 0 of all else."""
         if isinstance(self.before, float) and isinstance(self.after, float):
             return self.after - self.before
         return 0.0

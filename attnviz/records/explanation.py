@@ -81,5 +81,5 @@ class Explanation:
 
     @property
     def heads(self) -> list[Looks]:
-        """The rows of each head, the one that wrote most first."""
+        """Return the rows of each head, the one that wrote most first."""
         return [of.rows() for _, of in self.looks.group("rank")]

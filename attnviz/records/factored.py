@@ -103,7 +103,7 @@ class FactoredMaps(AttentionMaps):
 
     @property
     def heads_at_once(self) -> Sequence[Heads]:
-        """Which heads `walk` is given together: each by itself."""
+        """Return which heads `walk` is given together: each by itself."""
         return range(self.n_heads)
 
     def allows_all(self, layer: int) -> bool:
@@ -112,13 +112,13 @@ class FactoredMaps(AttentionMaps):
 
     @property
     def n_bytes(self) -> int:
-        """What the record holds for its weights."""
+        """Count the bytes that the record holds for its weights."""
         n_sums = self.n_layers * self.n_heads * len(self.queries)
         return sum(each.nbytes for of in self.factors for each in (of.query, of.key)) + 4 * n_sums
 
     @property
     def layers_alike(self) -> bool:
-        """Whether all layers allow the same attention."""
+        """Check whether all layers allow the same attention."""
         first = self.factors[0]
         return all(
             of.window == first.window and np.array_equal(of.keys_mask, first.keys_mask) for of in self.factors[1:]
@@ -126,7 +126,7 @@ class FactoredMaps(AttentionMaps):
 
     @cached_property
     def real_queries(self) -> RealQueries:
-        """Those that may be attended to in any layer; of another text than the keys all."""
+        """Return which queries may be attended to in any layer; of another text than the keys all."""
         if not self.self_attention:
             return np.ones(len(self.queries), dtype=bool)
         return np.asarray(np.any([of.keys_mask for of in self.factors], axis=0))

@@ -96,7 +96,7 @@ class Factors:
 
     @property
     def sums(self) -> Float32[np.ndarray, "head query"]:
-        """The log-sum-exp of each row."""
+        """Return the log-sum-exp of each row."""
         n_queries, n_keys = self.query.shape[1], self.key.shape[1]
         missing = [head for head, of_head in enumerate(self._sums) if np.isnan(of_head).any()]
         if missing:
@@ -106,7 +106,7 @@ class Factors:
 
     @property
     def span(self) -> int:
-        """How many keys a query may attend to at most."""
+        """Return how many keys a query may attend to at most."""
         n_keys = self.key.shape[1]
         back, forward = (n_keys if reach is None else reach for reach in self.window)
         return int(min(n_keys, back + 1 + forward))
@@ -120,17 +120,17 @@ class Factors:
 
     @property
     def keys_mask(self) -> Bool[np.ndarray, " key"]:
-        """Which keys any query may attend to, written out."""
+        """Return which keys any query may attend to, written out."""
         return np.ones(self.key.shape[1], dtype=bool) if self.attendable_keys is None else self.attendable_keys
 
     @property
     def _distances(self) -> Int[np.ndarray, " distance"]:
-        """All that there are from a query to a key."""
+        """Return all distances that there are from a query to a key."""
         return np.arange(1 - self.query.shape[1], self.key.shape[1])
 
     @property
     def _within(self) -> Bool[np.ndarray, " distance"]:
-        """Which of them the window lets through."""
+        """Return which distances the window lets through."""
         distances = self._distances
         back, forward = (len(distances) if reach is None else reach for reach in self.window)
         return np.asarray((distances >= -back) & (distances <= forward))
@@ -142,7 +142,7 @@ class Factors:
 
     @cached_property
     def _keys(self) -> Float32[np.ndarray, "group d_head key"]:
-        """As products want them."""
+        """Return the keys transposed, as matrix products want them."""
         return np.ascontiguousarray(self.key.swapaxes(1, 2))
 
     def select_keys(self, head: int) -> Float32[np.ndarray, "key d_head"]:

@@ -73,7 +73,7 @@ class Grid:
 
     @property
     def n_patches(self) -> int:
-        """How many keys the image has."""
+        """Count the keys of the image."""
         return self.n_rows * self.n_columns
 
     def fits(self, n_keys: int) -> bool:

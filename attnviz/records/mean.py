@@ -59,17 +59,17 @@ class MapsWithMean(AttentionMaps):
 
     @property
     def head_names(self) -> tuple[int | str, ...]:
-        """The numbers of the heads, and MEAN."""
+        """Return the numbers of the heads, and MEAN."""
         return (*self.head_numbers, MEAN)
 
     @property
     def heads_alone(self) -> AttentionMaps:
-        """The record without the mean."""
+        """Return the record without the mean."""
         return self.heads
 
     @property
     def heads_at_once(self) -> Sequence[Heads]:
-        """Which heads `walk` is given together: the mean by itself."""
+        """Return which heads `walk` is given together: the mean by itself."""
         return [*self.heads.heads_at_once, self.heads.n_heads]
 
     def rows(self, layer: int, heads: Heads, queries: Queries) -> Float32[np.ndarray, "*heads query key"]:
@@ -110,12 +110,12 @@ class MapsWithMean(AttentionMaps):
 
     @property
     def layers_alike(self) -> bool:
-        """Whether all layers allow the same attention."""
+        """Check whether all layers allow the same attention."""
         return self.heads.layers_alike
 
     @property
     def real_queries(self) -> RealQueries:
-        """Which queries count in a mean."""
+        """Return which queries count in a mean."""
         return self.heads.real_queries
 
     def _is_mean(self, heads: Heads) -> bool:

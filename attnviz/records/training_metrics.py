@@ -24,17 +24,17 @@ class Prediction:
 
     @property
     def is_judged(self) -> bool:
-        """Whether the vocabulary holds more than half of what was read: else there is an answer, and no verdict."""
+        """Check whether the vocabulary holds over half of what was read: else there is an answer, and no verdict."""
         return not is_mostly_unknown(self.n_unknown, self.n_read)
 
     @property
     def label(self) -> int:
-        """The most probable label; of equals the first."""
+        """Return the most probable label; of equals the first."""
         return self.probabilities.index(max(self.probabilities))
 
     @property
     def probability(self) -> float:
-        """How sure the model is of its answer."""
+        """Return how sure the model is of its answer."""
         return max(self.probabilities)
 
 
@@ -75,7 +75,7 @@ class History:
 
     @property
     def best(self) -> Epoch | None:
-        """The epoch of the highest accuracy, of equals the one of the lowest loss."""
+        """Return the epoch of the highest accuracy, of equals the one of the lowest loss."""
         return max(self.epochs, key=lambda epoch: (epoch.accuracy, -epoch.loss), default=None)
 
 

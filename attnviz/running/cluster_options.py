@@ -22,5 +22,5 @@ class ClusterOptions:
 
     @property
     def asked(self) -> bool:
-        """Whether a cluster is to do the work."""
+        """Check whether a cluster is to do the work."""
         return self.scheduler is not None or self.scheduler_file is not None

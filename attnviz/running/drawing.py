@@ -68,7 +68,7 @@ class Drawing:
 
     @classmethod
     def from_options(cls, spec: FigureOptions, printing: PrintOptions = PrintOptions()) -> Drawing:  # noqa: B008 - frozen
-        """Raises InvalidOption also for a measure or an order that there is not."""
+        """Build a drawing from options. Raises InvalidOption also for a measure or an order that does not exist."""
         if spec.pick and (spec.layer or spec.head):
             raise InvalidOption("--pick names layers and heads by itself", hint="Leave out --layer and --head.")
         parts = (decode_argument(each) if each is not None else None for each in (spec.tokens, spec.query, spec.key))
@@ -131,7 +131,7 @@ class Drawing:
         return replace(drawn, is_text=True, rows=rows, numbers=tuple(numbers))
 
     def _describe_command(self) -> RenderedFrom | None:
-        """What draws the same from the record beside it; None where a part of it was chosen already."""
+        """Return the command that draws the same from the record beside it; None if a part was chosen already."""
         if self.spec.query or self.spec.key:
             return None
         values = find_changed(self.spec)
@@ -140,7 +140,7 @@ class Drawing:
         return RenderedFrom(store.RECORD, heads, " ".join(_write_flag(name, value) for name, value in others.items()))
 
     def check_number(self, n_layers: int, n_heads: int) -> None:
-        """Raises InvalidSelection for very many pictures that nobody chose."""
+        """Check the number of pictures. Raises InvalidSelection for very many that nobody chose."""
         chosen = self.spec.layer or self.spec.head or self.spec.pick
         if n_layers * n_heads > MAX_PICTURES and self.spec.all_heads and not chosen:
             raise InvalidSelection(
@@ -164,7 +164,7 @@ def estimate_work(n_weights: int, n_tokens: int) -> tuple[str, ...]:
 
 
 def check_factored_room(sizes: tuple[int, int, int], n_bytes: int, max_memory: float) -> None:
-    """Raises TooLarge where a record of q and k, of so many heads, queries and keys, and its pictures have no room."""
+    """Check that a record of q and k, of so many heads, queries and keys, and its pictures fit. Raises TooLarge."""
     n_heads, n_queries, n_keys = sizes
     cells = n_heads * n_queries * n_keys
     shown = DRAWN_CELL_BYTES * cells

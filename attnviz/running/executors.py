@@ -47,7 +47,7 @@ class ClusterExecutor(Executor):
         self._seen = time.monotonic()  # when workers were last there
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Have `fn` called by one of the workers."""
+        """Submit `fn` to one of the workers."""
         future: Future[Any] = self._tasks.submit(fn, *args, **kwargs)
         return future
 
@@ -97,7 +97,10 @@ def get_result(future: Future[Result]) -> Result:
 
 
 def check_cluster(cluster: ClusterOptions, n_workers: int | None) -> None:
-    """Raises InvalidOption for options that exclude each other, a file that is not there, and without dask."""
+    """Check the options of a cluster.
+
+    Raises InvalidOption for options that exclude each other, a file that is not there, and without dask.
+    """
     options = {"--scheduler": cluster.scheduler, "--scheduler-file": cluster.scheduler_file, "--workers": n_workers}
     given = [name for name, value in options.items() if value is not None]
     if len(given) > 1:
@@ -121,8 +124,9 @@ def check_cluster(cluster: ClusterOptions, n_workers: int | None) -> None:
 def open_executor(
     n_workers: int, *, inline: bool = False, cluster: ClusterOptions | None = None
 ) -> Iterator[tuple[Executor, int]]:
-    """An executor, and how many tasks to hand it at a time, so that none of its workers waits; where it is left, what
-    waits is cancelled.
+    """Open an executor; yield it and how many tasks to hand it at a time, so that none of its workers waits.
+
+    Where it is left, what waits is cancelled.
 
     `inline`: a single worker is this process. Raises ExecutionError for a scheduler that does not answer.
     """

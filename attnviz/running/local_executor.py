@@ -55,7 +55,7 @@ class LocalExecutor(Executor):
         self._ended = False
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Have `fn` called in one of the processes. It and its arguments are pickled, as is what it gives."""
+        """Submit `fn` to one of the processes. It and its arguments are pickled, as is what it returns."""
         return self._threads.submit(self._run, (fn, args, kwargs))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -71,7 +71,7 @@ class LocalExecutor(Executor):
             worker.end()
 
     def _run(self, call: Call) -> Any:
-        """In a thread: have a process do it, and another one where that dies."""
+        """Run a call, in a thread: have a process do it, and another one where that dies."""
         how = ""
         for _ in range(ATTEMPTS):
             worker: _Worker | None = getattr(self._of_thread, "worker", None)
@@ -108,7 +108,7 @@ class _Worker:
         theirs.close()  # so that its end is the only one, and its death is seen, also in the middle of an answer
 
     def answer(self, call: Call) -> tuple[Any, Exception | None]:
-        """What the call gives, or raises. Raises EOFError where the process dies."""
+        """Have the process run a call; return what it gives, or its error. Raises EOFError where the process dies."""
         try:
             self._connection.send(call)
             result, error = self._connection.recv()
@@ -117,7 +117,7 @@ class _Worker:
         return result, error
 
     def end(self) -> int:
-        """The exit code of the process, which ends by itself or, after a while, is killed."""
+        """End the process and return its exit code: it ends by itself or, after a while, is killed."""
         self._connection.close()
         self.process.join(TIMEOUT)
         if self.process.is_alive():
@@ -127,7 +127,7 @@ class _Worker:
 
 
 def create_process_context(preloaded: Sequence[str] = DRAWING_MODULES) -> ForkServerContext | SpawnContext:
-    """Processes that are forked from one without threads, which has imported once what all of them need.
+    """Create a context of processes that are forked from one without threads, which has imported what all need.
 
     A fork of this process, with threads of torch or a progress bar, may hang; and each fresh interpreter imports torch
     and matplotlib anew: two seconds. What is `preloaded` counts when the first process is asked for. Elsewhere they are
@@ -161,7 +161,7 @@ def _make_place() -> str:
 
 
 def worker_main(connection: Connection, environment: Mapping[str, str]) -> None:
-    """A process's life: tasks in, answers out, until the other end closes."""
+    """Run a worker process: tasks in, answers out, until the other end closes."""
     os.environ.clear()  # what it was forked from may be older than what the caller set since
     os.environ.update(environment, OMP_NUM_THREADS="1")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the other end's to understand

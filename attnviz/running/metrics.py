@@ -17,12 +17,12 @@ REQUIRED_SIZES = {"n_words", "d_model", "n_heads", "n_layers", "d_feed_forward"}
 
 
 def encode_metrics(metrics: Metrics) -> bytes:
-    """Metrics as a JSON file."""
+    """Encode metrics as a JSON file."""
     return (json.dumps({"schema": SCHEMA, **asdict(metrics)}, indent=2, allow_nan=False) + "\n").encode()
 
 
 def load_metrics(folder: Path) -> Metrics:
-    """What `encode_metrics` gave. Raises InvalidModel naming the file."""
+    """Load what `encode_metrics` wrote. Raises InvalidModel naming the file."""
     file = folder / NAME
     try:
         found = parse_json(read_bytes(file, MAX_JSON, InvalidModel, "Copy the folder again."))
@@ -37,13 +37,16 @@ def load_metrics(folder: Path) -> Metrics:
 
 
 def load_model_metrics(model: AttentionModel) -> Metrics | None:
-    """What was measured when a model was trained; None where no file of it says so."""
+    """Load what was measured when a model was trained; None where no file of it says so."""
     folder = model.folder if isinstance(model, Classifies) else None
     return load_metrics(folder) if folder is not None and (folder / NAME).is_file() else None
 
 
 def find_known_heads(model: AttentionModel) -> tuple[str, ...]:
-    """What each head looks at over many texts, layer after layer: "" for no single pattern; () if nobody measured."""
+    """Find what each head looks at over many texts, layer after layer.
+
+    "" is for no single pattern; () if nobody measured.
+    """
     metrics = load_model_metrics(model)
     if metrics is None or metrics.heads is None:
         return ()
@@ -53,7 +56,7 @@ def find_known_heads(model: AttentionModel) -> tuple[str, ...]:
 
 
 def add_known_heads(maps: AttentionMaps, heads: tuple[str, ...]) -> AttentionMaps:
-    """The same record, which says what its heads look at over many texts: `heads` are those of the whole model."""
+    """Add to a record what its heads look at over many texts: `heads` are those of the whole model."""
     if not heads:
         return maps
     n_heads = maps.n_heads + len(maps.unseen_heads)

@@ -107,7 +107,7 @@ def parse_inches(length: str | None) -> float | None:
 
 
 def _list_other_records(new: store.OutputFolder, pattern: str) -> Iterator[str]:
-    """Names of the records of an earlier run that are not the new ones."""
+    """Yield names of the records of an earlier run that are not the new ones."""
     for path in sorted(new.folder.glob(pattern)):
         mine = pattern == store.RECORD or path.name != store.RECORD  # a comparison's are called otherwise
         other = new.path / path.name
@@ -118,7 +118,7 @@ def _list_other_records(new: store.OutputFolder, pattern: str) -> Iterator[str]:
 
 
 def _is_from_attnviz(path: Path) -> bool:
-    """Whether a file says that attnviz made it, a comparison's PNG which models it shows; not if it may not be read."""
+    """Check whether a file says that attnviz made it, a comparison's PNG which models it shows; False if unreadable."""
     try:
         data = path.read_bytes()
     except OSError:
@@ -132,7 +132,7 @@ def _holds(data: bytes, digests: Sequence[str]) -> bool:
 
 
 def _describe_omissions(report: Report, look: FigureStyle) -> list[str]:
-    """What the pictures could not show."""
+    """Describe what the pictures could not show."""
     notices = []
     if missing := undrawable(report):
         shown = ", ".join(f"U+{ord(character):04X}" for character in missing[:5])

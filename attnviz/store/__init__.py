@@ -36,7 +36,7 @@ def write(path: Path, data: bytes) -> None:
 
 
 def make(path: Path, fill: Callable[[Path], object]) -> None:
-    """The same of a regular file that `fill` writes, to the path that it is given: in a folder of its own.
+    """Write a regular file whole or not at all: `fill` writes to the path that it is given, in a folder of its own.
 
     Raises OutputError when the disk refuses.
     """
@@ -82,19 +82,19 @@ def remove(path: Path) -> None:
 
 
 def describe_failure(path: Path, error: OSError) -> OutputError:
-    """What the operating system said, as an error of ours."""
+    """Describe what the operating system said, as an error of ours."""
     reason = "nobody reads this pipe" if error.errno == errno.ENXIO else error.strerror
     return OutputError(f"cannot write {shorten_path(path)}: {reason}")
 
 
 def shorten_path(path: Path) -> str:
-    """A path that leaves an error one line long."""
+    """Shorten a path so that an error stays one line long."""
     text = str(path)
     return text if len(text) <= 120 else f"{text[:60]}…{text[-40:]}"
 
 
 def __getattr__(name: str) -> Any:
-    """Folders, and what concerns arrays, on first use: numpy comes with these, and a folder is refused without."""
+    """Import folders, and what concerns arrays, on first use: numpy comes with these; a folder is refused without."""
     for room in map(import_module, ("attnviz.store.folders", "attnviz.store.records")):
         if hasattr(room, name):  # the next is imported where it is needed
             return getattr(room, name)

@@ -14,7 +14,7 @@ _cache: ContextVar[OrderedDict[Hashable, Any] | None] = ContextVar("cache", defa
 
 @contextmanager
 def caching() -> Iterator[None]:
-    """Within, a file that changes on disk is not read again."""
+    """Cache what is read: within, a file that changes on disk is not read again."""
     token = _cache.set(OrderedDict())
     try:
         yield
@@ -23,7 +23,7 @@ def caching() -> Iterator[None]:
 
 
 def remember(key: Hashable, make: Callable[[], Thing]) -> Thing:
-    """What `make` gives, within `caching` once for each key."""
+    """Return what `make` gives, made once for each key within `caching`."""
     cache = _cache.get()
     if cache is None:
         return make()

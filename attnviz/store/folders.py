@@ -19,7 +19,7 @@ ELSEWHERE = f"{PLACE} may name another folder."
 
 
 def check_output_folder(out: str) -> Path:
-    """The folder that `--out` names, ~/ being the home folder. Makes nothing.
+    """Check the folder that `--out` names, ~/ being the home folder, and return it. Makes nothing.
 
     Raises InvalidOption where something that is not a folder stands there or above it.
     """
@@ -103,11 +103,14 @@ class OutputFolder:
         self._old: list[Path] = []
 
     def write(self, name: str, data: bytes) -> Path:
-        """Where the file will be. Raises OutputError when the disk refuses."""
+        """Write a file and return where it will be. Raises OutputError when the disk refuses."""
         return self.make(name, lambda path: path.write_bytes(data))
 
     def make(self, name: str, make: Callable[[Path], object]) -> Path:
-        """The same of a file that `make` writes to the path that it is given. Raises OutputError where it cannot."""
+        """Write a file by `make`, which is given the path to write to, and return where it will be.
+
+        Raises OutputError where it cannot.
+        """
         path = self.path / name
         self.names.add(name)
         try:
@@ -118,7 +121,7 @@ class OutputFolder:
         return self.folder / name
 
     def discard(self, names: Iterable[str]) -> None:
-        """Files of an earlier run, which go when the new ones come; those behind links stay."""
+        """Discard files of an earlier run when the new ones come; those behind links stay."""
         self._old += [self.folder / name for name in names if not _find_link(self.folder, str(Path(name).parent))]
 
     def commit(self) -> None:
@@ -155,7 +158,7 @@ class OutputFolder:
 
 @contextmanager
 def replacing(folder: Path) -> Iterator[OutputFolder]:
-    """A set of files that comes into a folder as a whole, at the end; where anything is raised, nothing changes.
+    """Replace a set of files in a folder as a whole, at the end; where anything is raised, nothing changes.
 
     Raises OutputError when the disk refuses, InvalidOption where a link leads out of the folder.
     """
@@ -174,7 +177,10 @@ def replacing(folder: Path) -> Iterator[OutputFolder]:
 
 
 def refuse_links(folder: Path, name: str) -> None:
-    """Raises InvalidOption where the folder `name` within `folder`, or one on the way to it, is a symbolic link."""
+    """Refuse symbolic links in a path within `folder`.
+
+    Raises InvalidOption where the folder `name`, or one on the way to it, is one.
+    """
     if link := _find_link(folder, name):
         raise InvalidOption(f"{shorten_path(link)} is a symbolic link, which is not followed", hint="Remove it.")
 

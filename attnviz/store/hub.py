@@ -17,7 +17,7 @@ TRUE = {"1", "ON", "YES", "TRUE"}
 
 
 def explain_offline(*variables: str) -> str:
-    """Why the hub cannot be asked; empty where it can. A proxy, where there is one, stands for the hub.
+    """Explain why the hub cannot be asked; "" where it can. A proxy, where there is one, stands for the hub.
 
     `variables` of the environment that forbid it, besides HF_HUB_OFFLINE.
     """
@@ -37,7 +37,7 @@ def explain_offline(*variables: str) -> str:
 
 
 def _can_connect(host: str, port: int) -> bool:
-    """Whether the host's name resolves and its port takes a connection, each within its seconds."""
+    """Check whether the host's name resolves and its port takes a connection, each within its seconds."""
     found: list[object] = []
 
     def look_up() -> None:

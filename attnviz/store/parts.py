@@ -44,7 +44,7 @@ def lock(folder: Path, *, wait: bool = False) -> int | None:
 
 
 def _take(descriptor: int, wait: bool) -> bool | None:
-    """Whether the lock on a file is ours now; None where the disk knows no locks."""
+    """Take the lock on a file and return whether it is ours now; None where the disk knows no locks."""
     try:
         if sys.platform == "win32":
             msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)  # or ten seconds
@@ -83,7 +83,10 @@ def part_folder(place: Path) -> Iterator[Path]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """The same in the temporary folder of the system. Raises OutputError where the disk refuses."""
+    """Make an empty folder in the temporary folder of the system; at the end it goes.
+
+    Raises OutputError where the disk refuses.
+    """
     with ExitStack() as stack:
         try:
             path = stack.enter_context(part_folder(Path(tempfile.gettempdir())))

@@ -103,14 +103,14 @@ def load(path: str | Path, max_bytes: float = MAX_RECORD) -> AttentionMaps:
 
 
 def _check_path(path: str | Path) -> Path:
-    """Raises InvalidOption for what is neither a text nor a path."""
+    """Check that a path is a text or a pathlib.Path. Raises InvalidOption for anything else."""
     if not isinstance(path, str | os.PathLike):
         raise InvalidOption(f"path is of type {type(path).__name__}", hint="It is a text, or a pathlib.Path.")
     return Path(path)
 
 
 def read_record_shape(path: str | Path) -> tuple[tuple[int, int, int, int], bool]:
-    """[layer, head, query, key] of a record, and whether it holds what its weights are worked out from.
+    """Read [layer, head, query, key] of a record, and whether it holds what its weights are worked out from.
 
     Its header alone is read. Raises InvalidRecord.
     """
@@ -126,7 +126,7 @@ def read_record_shape(path: str | Path) -> tuple[tuple[int, int, int, int], bool
 
 
 def read_record(data: bytes, name: str) -> AttentionMaps:
-    """What `encode_record` gave. Raises InvalidRecord with `name` for anything else."""
+    """Read what `encode_record` wrote. Raises InvalidRecord with `name` for anything else."""
     try:
         tensors = load_tensors(data)  # first: it refuses what has no header
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])  # which the library does not hand over

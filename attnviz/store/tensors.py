@@ -17,7 +17,7 @@ class Header(NamedTuple):
 
     @property
     def n_numbers(self) -> int:
-        """Numbers in all tensors."""
+        """Count the numbers in all tensors."""
         return sum(map(math.prod, self.shapes.values()))
 
 

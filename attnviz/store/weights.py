@@ -86,7 +86,7 @@ class FileArray:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of its numbers, or of these as float32 where they take more."""
+        """Count the bytes of its numbers, or of these as float32 where they take more."""
         return math.prod(self.shape) * max(4, self.item_size)
 
     def __str__(self) -> str:
