@@ -24,10 +24,10 @@ WITH_ROOMS = {"commands", "models", "renderers"}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
-    "tests/commands": 7050,
+    "tests/commands": 7055,
     "tests/models": 4922,
     "tests/renderers": 4528,
-    "attnviz/renderers/page": 3976,
+    "attnviz/renderers/page": 3978,
     "tests": 3408,
     "attnviz/renderers/figure": 2546,
     "attnviz/models": 2107,
