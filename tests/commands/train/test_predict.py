@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from attnviz.commands.train.spec import PredictSpec, VocabSpec
-from attnviz.errors import InvalidModel, InvalidText
 from attnviz.models.built_in import SHIPPED
 from attnviz.options import build
 from attnviz.report import Report
@@ -82,35 +81,6 @@ def test_a_long_text_is_read_at_its_beginning_and_end() -> None:
     assert (one["tokens"], one["tokens_read"]) == (1180, 512)
     assert positive(one) == pytest.approx(positive(two), abs=1e-5)
     assert positive(three) < positive(one) - 0.1
-
-
-def test_which_tokens_are_read_can_be_chosen() -> None:
-    text = f"{PRAISE} {BLAME}"
-    head, whole = (predictions(events(text=(text,), max_tokens=n, keep="head"))[0] for n in (13, None))
-    assert (head["tokens_read"], whole["tokens_read"]) == (13, 26)
-    assert head["label"] == "positive"
-    assert positive(head) > positive(whole)
-
-
-def test_order_names_and_notices() -> None:
-    found = events(dataset="sample", split="test", index=("3", "0"))
-    assert isinstance(found[0], Progress)
-    assert found[0].total == 2
-    assert [each["text"] for each in predictions(found)] == ["sample test[3]", "sample test[0]"]
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "problem"),
-    [
-        ({"model": "random:8"}, InvalidModel, "random:8 has random weights and cannot classify"),
-        ({"model": "dot"}, InvalidModel, "cannot classify"),
-        ({"heads": 16}, InvalidModel, "multi:16 has random weights"),
-        ({"text": (PRAISE, "<br />")}, InvalidText, "no tokens in “<br"),
-    ],
-)
-def test_refused(settings: dict[str, object], error: type[Exception], problem: str) -> None:
-    with pytest.raises(error, match=problem):
-        events(**{"text": (PRAISE,), **settings})
 
 
 @pytest.mark.slow

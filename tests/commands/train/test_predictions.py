@@ -1,15 +1,12 @@
 """What a classifier says: a row per text or a count, scores where labels came, and everything for machines."""
 
 import json
-import unicodedata
 from collections.abc import Sequence
 from math import log
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from attnviz.commands.train.predictions import prediction_rows, predictions_report
 from attnviz.measures.classification import draw_calibrated_error
@@ -18,7 +15,7 @@ from attnviz.records.training_metrics import Prediction
 from attnviz.renderers.documents.json import write_alone
 from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Report, Table
-from tests.made import HOSTILE, table
+from tests.made import table
 
 UNCOMPARED, HAS = (
     "Given labels are not compared:",
@@ -89,13 +86,6 @@ def test_a_row_per_text() -> None:
     )
 
 
-def test_without_labels_nothing_is_scored() -> None:
-    of = report(FEW)
-    assert names(of) == ["predictions"]
-    assert notes(of) == ["Cut to what the model reads: 2 of 3 texts (tokens left out in all: 410)."]
-    assert list(of.data) == ["model", "status", "corpus", "labels", "texts", "predictions"]
-
-
 @pytest.mark.parametrize(("n", "is_listed"), [(3, True), (4, False)])
 def test_more_texts_than_listed_are_counted(n: int, is_listed: bool) -> None:
     of = report([said(0.9), said(0.8), said(0.1), said(0.7)][:n], listed=3)
@@ -106,22 +96,7 @@ def test_more_texts_than_listed_are_counted(n: int, is_listed: bool) -> None:
     assert len(parsed(of)["predictions"]) == n
 
 
-def test_a_label_that_no_text_has_is_counted_too() -> None:
-    assert table(report([said(0.9)], listed=0), "predictions").rows == (("negative", 0), ("positive", 1))
-
-
 # Texts with labels
-
-
-def test_given_labels_stand_beside_predicted_ones() -> None:
-    listing = table(report([said(0.75, 1), said(0.75, 0), said(0.75), said(0.75, -1)]), "predictions")
-    assert headers(listing) == ["text", "predicted", "probability", "given", "tokens read"]
-    assert [row[1:4:2] for row in listing.rows] == [
-        ("positive", "positive"),
-        ("positive", "negative"),
-        ("positive", "-"),
-        ("positive", "-1"),
-    ]
 
 
 def test_scores_by_hand() -> None:
@@ -195,11 +170,6 @@ def test_confusion_of_many_labels_is_only_for_machines(n_labels: int) -> None:
 # Names
 
 
-def test_an_excerpt_of_a_typed_text_is_not_cut_again() -> None:
-    excerpt = "“" + 40 * "x" + "…”"
-    assert table(report([said(0.9, name=excerpt)]), "predictions").rows[0][0] == excerpt
-
-
 def test_texts_that_begin_alike_are_told_apart() -> None:
     listing = table(
         report(
@@ -209,29 +179,6 @@ def test_texts_that_begin_alike_are_told_apart() -> None:
     )
     name = f"“not a{36 * 'x'}…"
     assert [row[0] for row in listing.rows] == [f"{name}[0]", "“good”", f"{name}[2]"]
-
-
-@settings(max_examples=15)
-@given(st.lists(st.text() | st.sampled_from(HOSTILE), min_size=5, max_size=5, unique=True), st.booleans())
-def test_nothing_hidden_is_shown_and_nothing_is_changed_in_the_data(hostile: list[str], few: bool) -> None:
-    first, second, name, model, corpus = hostile
-    of = predictions_report(
-        [said(0.9, 1, name=name)],
-        answers=AnswerInfo.from_training((first, second)),
-        model=model,
-        status=name,
-        corpus=corpus,
-        listed=int(few),
-    )
-    shown = [of.title, of.subtitle, *(note.text for note in of.notes)]
-    for shown_table in of.tables:
-        shown += [shown_table.title, *headers(shown_table)]
-        shown += [cell for row in shown_table.rows for cell in row if isinstance(cell, str)]
-    assert not [text for text in shown if any(unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} for c in text)]
-    data: dict[str, Any] = dict(of.data)
-    (row,) = data["predictions"]
-    assert (data["model"], data["corpus"], data["labels"]) == (model, corpus, [first, second])
-    assert (row["text"], row["label"], row["given"]) == (name, second, second)
 
 
 # For machines
