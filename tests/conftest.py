@@ -16,7 +16,6 @@ from hypothesis import settings
 
 from tests.browser import Open, Opened, browser
 from tests.process import ROOT, RunCli, run
-from tests.shapes import check_arrays_only
 
 if TYPE_CHECKING:
     from tests.attacks.endings import RunHere
@@ -26,14 +25,9 @@ settings.register_profile("ci", deadline=None, derandomize=True, database=None)
 settings.register_profile("here", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
-check_arrays_only()
-
 ASKS_FOR_COLOUR = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "PY_COLORS", "COLORTERM")
 ASKS_FOR_A_TERMINAL = ("GITHUB_ACTIONS", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS", "LINES", "ATTNVIZ_DEBUG")
 HOME = pytest.StashKey[Path]()
-# Rooms of tests in which shapes are not checked: arrays are made and measured elsewhere, and these tests start from
-# specs and files. It takes half of their time. Commands as README and documents have them run with checks.
-WITHOUT_SHAPE_CHECKS = {"attacks", "cli", "commands", "running"}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -70,14 +64,6 @@ def pytest_collection() -> Generator[None, Any, Any]:
         gc.enable()
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Before any fixture, so that those of a module or of all tests are made alike."""
-    import jaxtyping
-
-    room, *_ = item.path.relative_to(Path(__file__).parent).parts
-    jaxtyping.config.update("jaxtyping_disable", room in WITHOUT_SHAPE_CHECKS)
-
-
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder beside the checkout that holds material too large to ship."""
@@ -101,16 +87,6 @@ def run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 
     monkeypatch.chdir(tmp_path)
     return partial(endings.run_here, capsys)
-
-
-@pytest.fixture
-def without_shape_checks() -> Iterator[None]:
-    """For values of other types than a function asks for, as Python hands them over at work."""
-    import jaxtyping
-
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture

@@ -221,36 +221,6 @@ def test_measures_are_a_table_by_layer_and_head() -> None:
         attnviz.numbers(maps, "entrpy")
 
 
-def test_two_records_are_compared() -> None:
-    first, second = random_maps(seed=0), random_maps(seed=1)
-    report = attnviz.compare(first, second).report
-    assert [picture.name for picture in report.pictures][:2] == ["maps", "difference-second-first"]
-    (table,) = report.tables
-    (row,) = (row for row in table.rows if row[0] == "entropy")
-    means = [float(attnviz.measure(maps, "entropy").values.mean()) for maps in (first, second)]
-    assert row[2:] == pytest.approx((*means, means[1] - means[0]))
-    with pytest.raises(InvalidOption, match="records of different texts"):
-        attnviz.compare(first, attnviz.from_attentions(attentions()))
-
-
-def test_three_in_one_notebook_do_not_disturb_each_other(chromium: Any, tmp_path: Path) -> None:
-    """In a browser without a network: each draws its own maps, and heads chosen in one stay chosen there."""
-    shown = [
-        maps._repr_html_() for maps in (random_maps(), attnviz.from_attentions(attentions(), TOKENS), windowed_maps())
-    ]
-    file = tmp_path / "notebook.html"
-    file.write_text(f"<!doctype html><meta charset=utf-8>{''.join(shown)}", encoding="utf-8")
-    with offline(chromium, file) as page:
-        frames = drawn_frames(page)
-        assert len(frames) == 3
-        frames[1].locator(".sentence .word").nth(2).click()
-        page.wait_for_timeout(600)  # longer than the page waits before it writes its state down
-        words = "[...document.querySelectorAll('.sentence .word')]"
-        chosen = [frame.evaluate(f"{words}.findIndex((word) => word.ariaCurrent)") for frame in frames]
-        assert frames[1].inner_text("#title").startswith("module attends to")
-    assert chosen[1] == 2 not in (chosen[0], chosen[2])
-
-
 @pytest.mark.slow
 def test_the_sample_notebook_runs_and_shows_its_pictures(chromium: Any, tmp_path: Path) -> None:
     """By nbconvert, as HTML without the libraries that it would load from a network."""

@@ -166,7 +166,6 @@ def test_numbers_that_count_are_texts_in_python_and_none_is_no_list() -> None:
         parse_settings(FigureSettings, laier=0)
 
 
-@pytest.mark.usefixtures("without_shape_checks")
 @pytest.mark.parametrize(
     ("said", "call"),
     [

@@ -34,15 +34,6 @@ if os.fork() == 0:
 os.wait()
 print(path.is_dir())
 """
-WITHOUT_DESCRIPTORS = """
-import os, resource
-from pathlib import Path
-from attnviz.store import locked, replacing
-resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
-with locked(Path("out")), replacing(Path("out")) as new, replacing(new.path / "job") as inner:
-    inner.write("a", b"half")
-    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(100)]
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -100,27 +91,6 @@ def test_a_run_that_numbers_processes_otherwise_takes_nothing_of_one_that_is_at_
         assert second.returncode == 2, second.stderr
         assert b"another run of attnviz is writing to out" in second.stderr
     assert content(tmp_path / "out") == {"result": b"hours of work"}
-
-
-def test_a_file_that_is_gone_before_its_set_is_whole_is_missed(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"old")
-
-    def lose() -> None:
-        with store.replacing(tmp_path) as new:
-            new.write("a", b"new")
-            new.write("b", b"new")
-            (new.path / "b").unlink()
-
-    with pytest.raises(OutputError, match=rf"cannot write {tmp_path}/b: it was removed while this run was at work"):
-        lose()
-    assert content(tmp_path) == {"a": b"old"}
-
-
-def test_with_too_few_descriptors_nothing_stays(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", WITHOUT_DESCRIPTORS]
-    run = subprocess.run(command, cwd=tmp_path, env=bare_environment(ROOT), capture_output=True, text=True, check=False)
-    assert "Too many open files" in run.stderr
-    assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")

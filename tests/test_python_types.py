@@ -1,7 +1,4 @@
-"""What Python alone can hand over: values of other types than are asked for end in one line of attnviz's own.
-
-Types are checked at run time only in tests, so here they are not.
-"""
+"""What Python alone can hand over: values of other types than are asked for end in one line of attnviz's own."""
 
 from pathlib import Path
 from typing import Any
@@ -15,11 +12,10 @@ import attnviz
 from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.models.recording.record import Recording
 from attnviz.specs import ModelOptions, TextOptions
-from attnviz.store.cache import MAX_CACHED, caching
+from attnviz.store.cache import caching
 from attnviz.text import load_corpus
 from tests.made import load_encoder, random_maps
 
-pytestmark = pytest.mark.usefixtures("without_shape_checks")
 THIRDS = np.full((2, 3, 3), 1 / 3)
 NO_TEXTS = [("model", 5), ("model", torch.nn.Linear(2, 2)), ("text_name", b"x"), ("trained", "yes")]
 
@@ -115,13 +111,3 @@ def test_a_model_is_made_of_the_texts_at_hand() -> None:
         train, test = (load_corpus(TextOptions(dataset="sample", split=split)) for split in ("train", "test"))
         assert load_encoder(spec, train.texts) is load_encoder(spec, train.texts)
         assert load_encoder(spec, train.texts).tokenizer.sha256 != load_encoder(spec, test.texts).tokenizer.sha256
-
-
-def test_what_was_not_used_for_longest_goes_first() -> None:
-    with caching():
-        first = load_corpus(TextOptions(text=("0",)))
-        others = [load_corpus(TextOptions(text=(str(n),))) for n in range(1, MAX_CACHED)]
-        assert load_corpus(TextOptions(text=("0",))) is first  # and is the latest now
-        load_corpus(TextOptions(text=("one more",)))
-        assert load_corpus(TextOptions(text=("0",))) is first
-        assert load_corpus(TextOptions(text=("1",))) is not others[0]

@@ -213,7 +213,10 @@ class AttentionMaps(Tabular):
             )
 
     def _check_layer(self, layer: int, number: int) -> None:
-        row_sums = self.weights[layer] @ np.ones(len(self.keys), dtype=np.float32)  # faster than a sum by axis
+        # A product is faster than a sum by axis. Whether it was invalid is read off a flag of the processor, which
+        # another library may have left set; a row that is no distribution is found by its sum, below.
+        with np.errstate(invalid="ignore"):
+            row_sums = self.weights[layer] @ np.ones(len(self.keys), dtype=np.float32)
         if self.sink is not None:
             if not (self.sink[layer] >= 0).all():
                 raise InvalidRecord(f"layer {number} holds a negative share of a sink")

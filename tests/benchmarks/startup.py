@@ -23,7 +23,6 @@ ATTNVIZ = str(Path(sys.executable).with_name("attnviz"))
 TEXT = "the film was not good but the acting saved the film and the end"
 NOTHING = "python -c pass"
 BOTH = "import of torch, and of matplotlib's figure and Agg"
-NAIVE = "the naive script (imports, 8 heads)"
 IMPORTS = """
 import torch
 from matplotlib.figure import Figure
@@ -48,11 +47,10 @@ def rows(folder: str) -> list[Row]:
         Row("attnviz heatmap --hads 8 (no such option)", (ATTNVIZ, "heatmap", "--hads", "8"), small),
         Row("attnviz heatmap --heads 7 (not possible)", (ATTNVIZ, "heatmap", "--text", "x", "--heads", "7"), small),
         Row(BOTH, (sys.executable, "-c", IMPORTS), ()),
-        Row(NAIVE, (sys.executable, "-m", "tests.benchmarks.naive", TEXT, f"{folder}/naive"), ()),
         Row(
             "attnviz heatmap --heads 8 (8 heads, overview, tables, record)",
             (ATTNVIZ, "heatmap", "--text", TEXT, "--heads", "8", "--out", f"{folder}/ours"),
-            (BOTH, NAIVE),
+            (BOTH,),
         ),
     ]
 

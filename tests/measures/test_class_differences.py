@@ -82,17 +82,6 @@ def lengths_and_labels(n: int, shift: float) -> tuple[list[int], list[int]]:
     return np.exp(logs).clip(4, 60).round().astype(int).tolist(), labels
 
 
-def test_classes_that_differ_in_length_alone_do_not_differ() -> None:
-    """What goes with length is no difference of classes; texts of all lengths together would have it."""
-    lengths, labels = lengths_and_labels(400, 0.8)
-    noise = np.random.default_rng(3).normal(0, 0.1, (400, 2))
-    values = (np.array([[10 / n, 10 / n] for n in lengths]) + noise + 4) * [1, 0.1]
-    found = compare(values, labels, lengths)
-    assert len(found) == 2
-    assert min(each.p_value for each in found) > 0.05
-    assert compare(values, labels, [8] * 400)[0].p_value < 1e-6
-
-
 def test_a_difference_over_several_lengths_is_that_of_least_squares() -> None:
     """With a column for each stratum and the errors of HC2, worked out with whole matrices."""
     lengths, labels = lengths_and_labels(120, 0.5)

@@ -102,16 +102,6 @@ def test_error_of_a_calibrated_model_by_hand() -> None:
     assert bound == 0.75
 
 
-def test_few_texts_have_more_error_by_chance() -> None:
-    """Beside it stands the mean of as many draws by another generator, which have to be within its noise."""
-    confidence = np.random.default_rng(5).uniform(0.5, 1, 2_000)
-    few, many = draw_calibrated_error(confidence[:60]), draw_calibrated_error(confidence)
-    others = np.random.default_rng(6)
-    drawn = [calibration_error(confidence[:60], others.random(60) < confidence[:60]) for _ in range(200)]
-    assert few[0] == pytest.approx(np.mean(drawn), abs=4 * np.std(drawn) / np.sqrt(100))
-    assert many[1] < few[0] < few[1]
-
-
 def test_fifteen_bins_unless_said_otherwise() -> None:
     """0.6 and 0.65 lie in two bins of fifteen and in one of ten: only there does one's luck make up for the other's."""
     probability, correct = np.array([0.6, 0.65]), np.array([True, False])

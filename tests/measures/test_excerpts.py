@@ -5,7 +5,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from attnviz.measures import notable
 from attnviz.measures.notable import choose_notable, choose_shown, find_strongest, read_moved_rows, read_row
 from attnviz.records import AttentionMaps
 from tests.made import cross_maps, provenance, random_maps, record, tokens
@@ -106,10 +105,3 @@ def test_two_texts_have_no_first_token() -> None:
     maps = cross_maps()
     np.testing.assert_allclose(read_moved_rows(maps, every(maps)).moved, 1)
     assert len(chosen(maps)) == 2
-
-
-def test_of_a_long_text_queries_are_read_that_are_evenly_spaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notable, "MAX_CELLS", 3 * 3 * N)
-    maps = heads(PREVIOUS, EQUAL, FIRST)
-    assert read_moved_rows(maps, every(maps)).queries.tolist() == [8, 15]  # of 0, 8 and 15 the first has no choice
-    assert chosen(maps) == (0,)

@@ -1,19 +1,17 @@
 """Rows that are walked over in blocks, and how attention falls with distance."""
 
 from dataclasses import replace
-from gc import collect
 from threading import Barrier
 from typing import Any
-from weakref import ref
 
 import numpy as np
 import pytest
 
 from attnviz import records
 from attnviz.measures import rows
-from attnviz.measures.rows import cache_on_record, compute_entropies, compute_statistics, head_rows, layer_rows
+from attnviz.measures.rows import compute_entropies, compute_statistics, head_rows, layer_rows
 from attnviz.records import AttentionMaps, walk
-from tests.made import cross_maps, random_maps, record, sink_maps
+from tests.made import cross_maps, random_maps, sink_maps
 
 EVERY = {
     "plain": random_maps(n_layers=2, n_heads=3),
@@ -72,20 +70,3 @@ def test_entropies_are_those_of_each_row_with_nothing_for_zeros() -> None:
     rows = layer_rows(random_maps(n_heads=3, causal=True), 0)
     expected = [[-sum(w * np.log(w) for w in row if w > 0) for row in of_head] for of_head in rows]
     assert compute_entropies(rows) == pytest.approx(np.array(expected), rel=1e-14)
-
-
-def test_what_is_remembered_is_of_one_record_and_one_question() -> None:
-    calls: list[tuple[int, ...]] = []
-
-    @cache_on_record
-    def number(maps: AttentionMaps, *places: int) -> int:
-        calls.append(places)
-        return len(places)
-
-    one, other = random_maps(), record(random_maps().weights)
-    assert [number(one), number(one, 1), number(one), number(one, 1), number(other)] == [0, 1, 0, 1, 0]
-    assert calls == [(), (1,), ()]
-    gone = ref(one)  # what is remembered goes with its record
-    del one
-    collect()
-    assert gone() is None

@@ -126,7 +126,6 @@ REFUSED: dict[str, tuple[type[InputError], str, Any, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.usefixtures("without_shape_checks")  # as at work, where what is of another type comes in
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_has_no_reading_or_several_is_refused_in_one_line(name: str) -> None:
     kind, said, given, options = REFUSED[name]

@@ -17,7 +17,7 @@ from attnviz.measures import measure_maps
 from attnviz.records import AttentionMaps, arithmetic, factored
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import Factors, Window
-from tests.records.formula import by_formula, take_small_steps
+from tests.records.formula import take_small_steps
 from tests.records.test_walk import N_TOKENS, WINDOWS, case, maps_of
 
 # Of more tokens than there are distances that a model tells apart.
@@ -62,21 +62,6 @@ def test_saved_and_loaded_it_is_the_same(name: str, tmp_path: Path) -> None:
     assert store.encode_record(loaded) == store.encode_record(found) == (tmp_path / "a.safetensors").read_bytes()
     assert store.read_record_shape(tmp_path / "a.safetensors")[0] == found.weights.shape == loaded.weights.shape
     assert loaded.weights.tolist() == found.weights.tolist()
-
-
-def test_layers_may_have_biases_of_other_lengths(tmp_path: Path) -> None:
-    """T5 adds the same in each layer; others may not. Beyond the farthest distance its number goes on."""
-    maps, _ = both("one head")
-    short, n_distances = maps.factors[0], maps.factors[0].bias.shape[1]  # type: ignore[union-attr]
-    long = replace(short, bias=np.linspace(0, 1, n_distances + 4, dtype=np.float32)[None])
-    layers = tuple(
-        replace(of, log_sum_exp=by_formula(of)[0].astype(np.float32)) for of in (short, long, replace(short, bias=None))
-    )
-    found = FactoredMaps(maps.queries, maps.queries, maps.provenance, factors=layers)
-    attnviz.save(found, tmp_path / "a.safetensors")
-    loaded = attnviz.load(tmp_path / "a.safetensors")
-    np.testing.assert_allclose(loaded.weights, found.weights, rtol=1e-6)
-    assert np.abs(found.weights[1] - found.weights[2]).max() > 0.01
 
 
 @pytest.mark.parametrize(("window", "padded"), [*product(WINDOWS, (False, True)), ((0, 9), False)])

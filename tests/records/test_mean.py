@@ -8,7 +8,6 @@ import pytest
 
 import attnviz
 from attnviz.errors import InvalidSelection
-from attnviz.measures import measure_maps
 from attnviz.records import AttentionMaps, Facts, walk
 from attnviz.records.mean import add_mean
 from tests.made import FILM, cross_maps, provenance, random_maps, sink_maps, windowed_maps
@@ -50,28 +49,6 @@ def test_every_way_to_the_weights_gives_the_mean_of_the_heads(name: str, monkeyp
         (found,) = with_mean.walk(*of_mean, [slice(0, len(queries))])
         assert found.rows() == pytest.approx(expected, abs=1e-6)
         assert np.array_equal(with_mean.read_allowed(layer, slice(None)), maps.attendable[layer])
-
-
-@pytest.mark.parametrize("name", [name for name in RECORDS if name != "a sink"])
-def test_measures_of_the_mean_are_those_of_a_record_of_it_and_others_do_not_count_it(name: str) -> None:
-    maps = RECORDS[name]()
-    alone = AttentionMaps(
-        average(maps)[:, None].astype(np.float32),
-        maps.queries,
-        maps.keys,
-        maps.attendable,
-        maps.provenance,
-        layer_numbers=maps.layer_numbers,
-    )
-    of_mean = {each.name: each for each in measure_maps(alone, ["all"])}
-    of_heads = {each.name: each for each in measure_maps(maps, ["all"])}
-    for found in measure_maps(add_mean(maps), ["all"]):
-        values = of_heads[found.name].values
-        if found.level == "layer":
-            assert np.array_equal(found.values, values)
-        else:
-            assert found.values[:, :-1] == pytest.approx(values, abs=1e-6)
-            assert found.values[:, -1:] == pytest.approx(of_mean[found.name].values, abs=1e-5), found.name
 
 
 def test_a_row_of_the_mean_and_its_sink_sum_to_1() -> None:

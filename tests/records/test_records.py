@@ -7,7 +7,7 @@ import pytest
 
 from attnviz.errors import InvalidRecord
 from attnviz.records import AttentionMaps, Facts, Measurement, Tokens
-from tests.made import cross_maps, random_maps, record, sink_maps, tokens, uniform_maps, windowed_maps
+from tests.made import cross_maps, provenance, random_maps, record, sink_maps, tokens, uniform_maps, windowed_maps
 
 THREE = np.full((1, 2, 3, 3), 1 / 3, dtype=np.float32)
 
@@ -45,13 +45,8 @@ def test_weight_where_attention_is_not_allowed_is_refused() -> None:
 
 
 def check(weights: np.ndarray, n_tokens: int, attendable: np.ndarray) -> None:
-    """Construction without the tests' own type checker, which would be quicker to refuse a wrong shape."""
-    maps = object.__new__(AttentionMaps)
     ours = tokens(*(f"t{position}" for position in range(n_tokens)))
-    fields = {"weights": weights, "queries": ours, "keys": ours, "attendable": attendable}
-    for name, value in fields.items():
-        object.__setattr__(maps, name, value)
-    maps.__post_init__()
+    AttentionMaps(weights, ours, ours, attendable, provenance())
 
 
 @pytest.mark.parametrize(

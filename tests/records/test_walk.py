@@ -83,15 +83,6 @@ def check(rows: np.ndarray, queries: np.ndarray, found: WalkedRows) -> None:
     assert np.delete(rows, np.arange(N_TOKENS)[found.keys], axis=1).sum() == 0
 
 
-def test_keys_behind_a_window_are_skipped() -> None:
-    unsummed, _, _ = case((6, 2), False)
-    several: list[Queries] = [slice(0, 5), slice(20, 24), np.array([30, 40]), slice(48, N_TOKENS)]
-    assert [found.keys for found in unsummed.walk(0, several)] == [
-        slice(0, 7), slice(14, 26), slice(24, 43), slice(42, 50)
-    ]  # fmt: skip
-    assert unsummed.span == 9
-
-
 def test_entropies_of_very_many_keys_keep_their_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Summed in float32 at once they would be off by 1e-5 and more."""
     monkeypatch.undo()

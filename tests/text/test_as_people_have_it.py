@@ -148,15 +148,6 @@ def test_archives_and_folders_are_read_as_they_come(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_the_parts_of_acl_imdb_are_data_sets_too(tmp_path: Path) -> None:
-    write_folder(tmp_path, ACL)
-    for folder in (tmp_path, tmp_path / "aclImdb", tmp_path / "aclImdb" / "train"):
-        corpus = opened(folder)
-        assert rows(corpus) == [DULL, FINE]
-        assert "not used: " in corpus.notices[0]
-        assert corpus.notices[0].endswith("unsup")
-
-
 def test_files_of_classes_that_are_no_texts_are_said(tmp_path: Path) -> None:
     write_folder(tmp_path, {**ACL, "aclImdb/train/pos/1_9.html": b"<p>fine</p>"})
     corpus = opened(tmp_path / "aclImdb" / "train")

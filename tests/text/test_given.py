@@ -137,12 +137,6 @@ def test_a_named_pipe_is_waited_for_but_not_for_ever(tmp_path: Path, monkeypatch
         load_all([tmp_path / "fifo.csv"])
 
 
-def test_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(InvalidSource, match="standard input is closed"):
-        given(files=("-",))
-
-
 @pytest.mark.parametrize(
     ("beside", "problem"),
     [
