@@ -9,27 +9,17 @@ import numpy as np
 from attnviz.monitor.run import MEASURES, Alarm, HeadNumbers, summarize_layers
 
 LINE = "layer {:<3} score {:8.1f} · entropy {:.2f} · first token {:.2f} · previous {:.2f}"  # within 80 columns
-UP, CLEAR = "\x1b[{}A", "\x1b[2K"  # so many lines; this line
+BACK = "\x1b[{}F\x1b[J"  # so many lines up, and all from there is cleared
 
 
-class LayerLines:
-    """Lines of layers that stay in place on a terminal. Elsewhere, as in a file of logs, only alarms are written."""
-
-    def __init__(self) -> None:
-        self._n_lines = 0
-
-    def show(self, step: int, look: HeadNumbers, alarms: Sequence[Alarm]) -> None:
-        """Write one look over the last one. Alarms stay above."""
-        lines = [f"attention alarm, {alarm}" for alarm in alarms]
-        if sys.stderr.isatty():
-            of_layers = [LINE.format(layer, *extremes) for layer, extremes in enumerate(summarize_layers(look))]
-            lines = [
-                CLEAR + line
-                for line in (*lines, f"attention at step {step}, the extremes of each layer's heads", *of_layers)
-            ]
-            lines[0] = (UP.format(self._n_lines) if self._n_lines else "") + lines[0]
-            self._n_lines = len(of_layers) + 1
-        sys.stderr.writelines(f"{line}\n" for line in lines)
+def show_look(step: int, look: HeadNumbers, alarms: Sequence[Alarm], *, is_first: bool) -> None:
+    """Write one look over the last one on a terminal; elsewhere, as in a file of logs, only alarms. These stay."""
+    lines = [f"attention alarm, {alarm}" for alarm in alarms]
+    if sys.stderr.isatty():
+        of_layers = [LINE.format(layer, *extremes) for layer, extremes in enumerate(summarize_layers(look))]
+        sys.stderr.write("" if is_first else BACK.format(len(of_layers) + 1))
+        lines += [f"attention at step {step}, the extremes of each layer's heads", *of_layers]
+    sys.stderr.writelines(f"{line}\n" for line in lines)
 
 
 def log_scalars(writer: Any, step: int, look: HeadNumbers) -> None:

@@ -8,23 +8,11 @@ import numpy as np
 
 from attnviz import store
 from attnviz.display import format_count
-from attnviz.monitor.run import MANY, SIDE, HeadNumbers, WatchedRun, summarize_layers
+from attnviz.monitor.run import SIDE, HeadNumbers, WatchedRun, summarize_layers
 from attnviz.renderers.figure.files import png
 from attnviz.renderers.figure.film import join_frames
 from attnviz.renderers.page.bundle import write_page
-from attnviz.report import (
-    Chart,
-    Charts,
-    Column,
-    EdgeNames,
-    FigureStyle,
-    Heatmap,
-    HeatmapGrid,
-    Note,
-    Report,
-    Scale,
-    Table,
-)
+from attnviz.report import Chart, Charts, Column, EdgeNames, Heatmap, HeatmapGrid, Note, Report, Scale, Table
 from attnviz.running import Events
 from attnviz.running.pictures import Pictures
 
@@ -35,9 +23,10 @@ CURVES = {  # by MEASURES
     "most on the previous token": "share",
 }
 ALARMS = (Column("step"), Column("layer"), Column("head"), Column("what"), Column("how"))
+NO_ALARM = "No alarm: no head's scores exploded, and no entropy collapsed."
 LIFT = Scale("lift", 1.0, 16.0, "attention weight / equal share")
 BINS = tuple(map(str, range(SIDE)))
-FILM_LOOK = FigureStyle(dpi=100)
+FILM_DPI = 100
 SEEN = "one text: its last three quarters look (down) at all of it (across)"
 
 
@@ -49,34 +38,31 @@ def render_run(folder: Path, pictures: Pictures, out: Path) -> Events:
     run = WatchedRun.load(folder)
     with store.locked(out):
         drawn = yield from pictures.write(describe_run(run), out, None)
-        chosen = list(run.maps)[:: -(-len(run.maps) // MANY)]
-        frames = {step: data for step in chosen for _, data in png(describe_frame(step, run.maps[step]), FILM_LOOK)}
-        encoded = [(step, b64encode(data).decode()) for step, data in frames.items()]
-        film = {
-            out / "film.html": write_page("film.html", encoded, ("film.js",), ("base.css",), {}, "attnviz.monitor"),
-            out / "film.gif": join_frames([*frames.values()]),
-        }
-        for path, data in film.items():
-            store.write(path, data)
-        yield replace(drawn, files=(*drawn.files, *film))
+        look = replace(pictures.look, dpi=FILM_DPI, transparent=False)
+        frames = [data for step, maps in run.maps.items() for _, data in png(describe_frame(step, maps), look)]
+        encoded = [(step, b64encode(frame).decode()) for step, frame in zip(run.maps, frames, strict=True)]
+        page = write_page("film.html", encoded, ("film.js",), ("base.css",), {}, "attnviz.monitor")
+        store.write(out / "film.html", page)
+        store.write(out / "film.gif", join_frames(frames))
+    yield replace(drawn, files=(*drawn.files, out / "film.html", out / "film.gif"))
 
 
 def describe_run(run: WatchedRun) -> Report:
     """Draw each measure over the steps, a line for each layer: the head that is farthest out."""
-    steps, first = list(run.looks), run.alarms[0] if run.alarms else None
-    extremes = {step: enumerate(summarize_layers(look).tolist()) for step, look in run.looks.items()}
-    points = [(step, f"layer {layer}", values) for step, layers in extremes.items() for layer, values in layers]
-    charts = []
+    steps, charts = list(run.looks), list[Chart]()
+    of_layers = [
+        (step, *each) for step, look in run.looks.items() for each in enumerate(summarize_layers(look).tolist())
+    ]
+    since = (float(run.alarms[0].step), "first alarm") if run.alarms else None
     for place, (title, unit) in enumerate(CURVES.items()):
-        rows = tuple((step, values[place], layer) for step, layer, values in points)
-        since = (float(first.step), "first alarm") if first else None
+        rows = tuple((step, extremes[place], f"layer {layer}") for step, layer, extremes in of_layers)
         charts.append(Chart("line", title, "step", unit, ("x", "y", "group"), rows, at=since))
-    said = f"First alarm, {first}." if first else "No alarm: no head's scores exploded, and no entropy collapsed."
-    alarms = Table("alarms", "alarms", "facts", ALARMS, tuple(run.alarms))
+    alarms = [Table("alarms", "alarms", "facts", ALARMS, tuple(run.alarms))] if run.alarms else []
+    said = f"First alarm, {run.alarms[0]}." if run.alarms else NO_ALARM
     return Report(
         "attention while the model trained",
         f"{format_count(len(steps), 'looks')}, steps {steps[0]} to {steps[-1]} · one text each",
-        (Note(said, leads=True), *([alarms] if first else []), Charts("curves", "by layer", tuple(charts), 2)),
+        (Note(said, leads=True), *alarms, Charts("curves", "by layer", tuple(charts), 2)),
         data={"rows": run.numbers().rows(), "alarms": [alarm._asdict() for alarm in run.alarms]},
     )
 

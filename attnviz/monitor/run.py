@@ -1,8 +1,8 @@
 """A watched run: numbers of each head at each step that was looked at, their files, and what is wrong with them.
 
-Numbers are rows of one table with the keys step, layer and head. A folder holds them in parts, each a Parquet file
-named by its first step; the part that is being filled is written again at each look, so that nothing is lost where
-training stops. Some looks, fewer as the run goes on, also keep a small map of each head: the frames of a film.
+Numbers are rows of one table with the keys step, layer and head. A folder holds a Parquet file for each look, named by
+its step and written at once, so that nothing is lost where training stops. Some looks, fewer as the run goes on, also
+keep a small map of each head: the frames of a film.
 """
 
 from pathlib import Path
@@ -22,11 +22,12 @@ SCORE, ENTROPY = 0, 1  # places among them
 MAP = "map"  # of some looks: cells row by row, in equal shares
 TYPES = dict.fromkeys(KEYS, INTEGER) | dict.fromkeys(MEASURES, NUMBER) | {MAP: NUMBERS}
 SIDE = 16  # of a map
-PARTS, MAX_LOOKS = "attention-*.parquet", 50  # of a part
+FILES = "attention-*.parquet"
 MANY = 64  # looks that all keep their maps; of twice as many every second one does, and so on
 N_BEFORE, MIN_BEFORE = 20, 3  # looks whose median score a head is held against
 LARGE_SCORE, GROWTH = 30.0, 3.0  # e^30 is 10^13: one key gets all
 COLLAPSED = 0.03  # entropy, of the most possible
+BEYOND_HEALTHY = 2.0  # × the largest score of a healthy run, and so many times below its lowest entropy
 
 HeadNumbers = Float[np.ndarray, "layer head number"]  # by MEASURES, or the cells of maps
 
@@ -45,29 +46,40 @@ class Alarm(NamedTuple):
 
 
 class WatchedRun:
-    """The looks of a run by their steps, in order. Layers of fewer heads than others are filled up with NaN."""
+    """The looks of a run by their steps, in order. Layers of fewer heads than others are filled up with NaN.
 
-    def __init__(self, folder: Path | None = None) -> None:
+    Its heads are held against fixed limits, or those of a run that was `healthy`. Raises InvalidRecord as `load` does.
+    """
+
+    def __init__(self, folder: Path | None = None, healthy: Path | None = None) -> None:
         self.looks: dict[int, HeadNumbers] = {}
         self.maps: dict[int, HeadNumbers] = {}  # of a run that was read
         self.alarms: list[Alarm] = []
         self._folder = folder
-        self._part: list[Numbers] = []  # the looks that are written into the same file
+        self._large_score, self._collapsed, self._limit = LARGE_SCORE, COLLAPSED, "fixed limit"
+        if healthy is not None:
+            score, entropy, *_ = WatchedRun.load(healthy).numbers().matrix(MEASURES).T
+            self._large_score = BEYOND_HEALTHY * float(np.nanmax(score))
+            self._collapsed = float(np.nanmin(entropy)) / BEYOND_HEALTHY
+            self._limit = f"limit by {healthy}"
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read a folder. Raises InvalidRecord for one without looks, and for files that are not as they were."""
         run = cls()
-        for path in sorted(folder.glob(PARTS)):
-            for _, of in Numbers(read_table(path, TYPES, None)[0], KEYS).group("step"):
-                steps, layers, heads = of.integers(KEYS).T
-                step, shape = int(steps[0]), (int(layers.max()) + 1, int(heads.max()) + 1)
-                sizes = {0 if cells is None else len(cells) for cells in of.array(MAP)}
-                if of.list_keys() != [(step, *place) for place in np.ndindex(*shape)] or sizes not in ({0}, {SIDE**2}):
-                    raise InvalidRecord(f"{path}: step {step} lacks heads, or cells of their maps")
-                run.judge(step, of.matrix(MEASURES).reshape(*shape, -1))
-                if sizes != {0}:
-                    run.maps[step] = np.array(of.array(MAP).tolist(), dtype=float).reshape(*shape, -1)
+        for path in sorted(folder.glob(FILES)):
+            of = Numbers(read_table(path, TYPES, None)[0], KEYS)
+            try:
+                step, layer, head = of.integers(KEYS).max(axis=0).tolist()
+                shape, cells = (layer + 1, head + 1), of.array(MAP).tolist()
+                look = of.matrix(MEASURES).reshape(*shape, -1)
+                if of.list_keys() != [(step, *place) for place in np.ndindex(shape)]:
+                    raise ValueError("heads are missing")
+                if cells[0] is not None:
+                    run.maps[step] = np.array(cells, dtype=float).reshape(*shape, SIDE**2)
+            except ValueError as error:
+                raise InvalidRecord(f"{path} is no look of a watched run: {error}") from error
+            run.judge(step, look)
         if not run.maps:
             raise InvalidRecord(f"{folder} holds no watched run", hint="attnviz.watch(model, out=FOLDER) writes one.")
         return run
@@ -75,27 +87,26 @@ class WatchedRun:
     def add(self, step: int, look: HeadNumbers, maps: HeadNumbers) -> list[Alarm]:
         """Keep a look, and return what is newly wrong. Raises OutputError when the disk refuses."""
         keeps_maps = len(self.looks) % 2 ** (len(self.looks) // MANY).bit_length() == 0
-        kept = self._part if len(self._part) < MAX_LOOKS else []
-        self._part = [*kept, _tabulate(step, look, maps if keeps_maps else None)]
         if self._folder is not None:
-            numbers = concat(self._part)
-            name = PARTS.replace("*", f"{numbers.table['step'][0].as_py():09}")
-            store.write(self._folder / name, encode_table(numbers.table, {"attnviz": "watch"}))
+            table = _tabulate(step, look, maps if keeps_maps else None).table
+            store.write(self._folder / FILES.replace("*", f"{step:09}"), encode_table(table, {"attnviz": "watch"}))
         return self.judge(step, look)
 
     def judge(self, step: int, look: HeadNumbers) -> list[Alarm]:
         """Take a look, and return what is wrong with its heads, against the looks before, and was not said yet."""
-        before = [each for each in list(self.looks.values())[-N_BEFORE:] if each.shape == look.shape]
-        usual = np.median([each[..., SCORE] for each in before], axis=0) if before else np.full(look.shape[:2], np.inf)
-        said, first_new = {alarm[1:4] for alarm in self.alarms}, len(self.alarms)
-        for layer, head in np.ndindex(*look.shape[:2]):
+        before = [each[..., SCORE] for each in list(self.looks.values())[-N_BEFORE:] if each.shape == look.shape]
+        usual, said, first_new = (
+            np.median(before or [look[..., SCORE]], axis=0),
+            {alarm[1:4] for alarm in self.alarms},
+            len(self.alarms),
+        )
+        for layer, head in np.argwhere(look[..., SCORE] > self._large_score).tolist() if before else []:
             score, entropy = look[layer, head, [SCORE, ENTROPY]].tolist()
-            normal = usual[layer, head]
-            wrong = {}
-            if len(before) >= MIN_BEFORE and score > max(LARGE_SCORE, GROWTH * normal):
-                wrong["scores explode"] = f"from {normal:.1f} to {score:.0f}"
-            if before and score > LARGE_SCORE and entropy < COLLAPSED:
-                wrong["entropy collapsed"] = f"{entropy:.3f} of the most possible"
+            normal, wrong = usual[layer, head], {}
+            if len(before) >= MIN_BEFORE and score > GROWTH * normal:
+                wrong["scores explode"] = f"from {normal:.1f} to {score:.0f}; {self._limit} {self._large_score:.0f}"
+            if entropy < self._collapsed:
+                wrong["entropy collapsed"] = f"{entropy:.3f} of the most possible; {self._limit} {self._collapsed:.3f}"
             new = {kind: text for kind, text in wrong.items() if (layer, head, kind) not in said}
             self.alarms += [Alarm(step, layer, head, kind, text) for kind, text in new.items()]
         self.looks[step] = look

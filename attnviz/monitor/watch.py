@@ -13,30 +13,77 @@ from torch.nn.utils.rnn import pad_sequence
 
 from attnviz import store
 from attnviz.errors import InvalidOption, InvalidRecord
-from attnviz.monitor.live import LayerLines, log_scalars
+from attnviz.monitor.live import log_scalars, show_look
 from attnviz.monitor.look import Look
-from attnviz.monitor.run import PARTS, Alarm, WatchedRun
+from attnviz.monitor.run import FILES, Alarm, WatchedRun
 
 SEEN = "Seen is scaled_dot_product_attention, and a softmax that is multiplied with states, in the model's own forward."
 HOOKS = ("on_", "setup", "teardown", "state_", "load_state_dict")  # how names begin that trainers call and we need not
 
 
 class Watch:
-    """The health of a model's attention while it trains, see `watch`. Trainers take it as a callback.
+    """Watch the attention of a model while it trains, in any loop.
 
-    `alarms` lists what was found wrong so far, each kind once for a head. `numbers()` returns a row for each step,
-    layer and head: `max_score`, a logit, and the shares `entropy` (of the most possible), `first` and `previous`.
+    Every tenth step one text of the batch is looked at, from 32 queries, beside the kernels that the model chose: the
+    largest score of each head, the entropy of its weights over the most possible, and the shares that it gives to the
+    first token and to the previous one. On a terminal there is a line for each layer. Where a head's scores explode or
+    its entropy collapses, an alarm says so, with step and head.
+
+    `with watch.step():` stands around each step. Of a Trainer of transformers or of Lightning the watch is a callback,
+    `callbacks=[watch]`. `alarms` lists what was found wrong so far, each kind once for a head. `numbers()` returns a
+    row for each step, layer and head: `max_score`, a logit, and the shares `entropy` (of the most possible), `first`
+    and `previous`.
+
+    Args:
+        model: the module whose forward runs in each step.
+        out: a new folder for the numbers, Parquet as it goes; `attnviz render FOLDER` draws them. None: no files.
+        every: look at each step that this divides.
+        writers: of other logs: a `SummaryWriter` of TensorBoard, `wandb`, or a run of it.
+        healthy: the folder of an earlier run that went well. Alarms are then for scores above twice its largest and
+            entropies below half of its lowest, in the place of fixed limits; each alarm says what it was held against.
+        is_quiet: write nothing to the terminal.
+
+    Raises:
+        InvalidOption: for what is no module, for `every` below 1, and for an `out` that holds a watched run.
+        InvalidRecord: for a `healthy` that holds none.
+
+    Examples:
+        >>> import torch, attnviz
+        >>> model = torch.nn.TransformerEncoderLayer(8, 2, batch_first=True)
+        >>> watch = attnviz.watch(model)
+        >>> for _ in range(11):
+        ...     with watch.step():
+        ...         loss = model(torch.randn(4, 16, 8)).square().mean()
+        ...         loss.backward()
+        >>> len(watch.numbers()), watch.alarms  # steps 0 and 10 of 2 heads
+        (4, [])
     """
 
     def __init__(
-        self, model: nn.Module, run: WatchedRun, every: int = 10, writers: Sequence[Any] = (), *, is_quiet: bool = False
+        self,
+        model: nn.Module,
+        out: str | Path | None = None,
+        *,
+        every: int = 10,
+        writers: Sequence[Any] = (),
+        healthy: str | Path | None = None,
+        is_quiet: bool = False,
     ) -> None:
-        self._model, self._run, self._every, self._writers = model, run, every, writers
-        self.alarms, self.numbers = run.alarms, run.numbers
-        self._lines = None if is_quiet else LayerLines()
+        if not isinstance(model, nn.Module):
+            raise InvalidOption(f"model is {type(model).__name__}", hint="Give the torch.nn.Module that is trained.")
+        if not isinstance(every, int) or every < 1:
+            raise InvalidOption(f"every={every!r} is not a number of steps, 1 or more")
+        folder = None if out is None else store.check_output_folder(str(out))
+        self._run = WatchedRun(folder, None if healthy is None else Path(healthy))
+        if folder is not None:
+            if any(folder.glob(FILES)):
+                raise InvalidOption(f"{folder} holds a watched run", hint="Choose another folder.")
+            store.make_folder(folder)
+        self.alarms, self.numbers = self._run.alarms, self._run.numbers
+        self._model, self._every, self._writers, self._is_quiet = model, every, writers, is_quiet
         self._next, self._is_due = 0, False  # step
         self._look: Look | None = None  # at the pass of this step
-        self._hooks, self._pass = ExitStack(), ExitStack()
+        self._hooks = ExitStack()
         self.close = self._hooks.close  # of a step that was begun, and comes to no end
 
     @contextmanager
@@ -52,19 +99,20 @@ class Watch:
 
     def begin(self, step: int) -> None:
         """Begin the step of this number."""
-        self._hooks.close()
+        self.close()
         self._next, self._look = step + 1, None
         self._is_due = step % self._every == 0 and step not in self._run.looks
         if not self._is_due:
             return
         if "torch._dynamo" in sys.modules:  # in compiled code no operator is seen: this step runs without it
             self._hooks.enter_context(torch.compiler.set_stance("force_eager"))
+        # Of several passes, as where gradients are accumulated, the first: as it ends, it takes the hooks away.
+        self._hooks.callback(self._model.register_forward_hook(lambda *_: self.close(), always_call=True).remove)
         self._hooks.callback(self._model.register_forward_pre_hook(self._enter).remove)
-        self._hooks.callback(self._model.register_forward_hook(self._leave, always_call=True).remove)
 
     def end(self) -> list[Alarm]:
         """End a step, keep what was seen, and return what is newly wrong. Raises as `step` does."""
-        self._hooks.close()
+        self.close()
         look, step = self._look, self._next - 1
         if not self._is_due:
             return []
@@ -74,18 +122,14 @@ class Watch:
         both = [pad_sequence(of, batch_first=True, padding_value=np.nan) for of in (look.values, look.maps)]
         values, maps = (of.cpu().double().numpy() for of in both)
         new = self._run.add(step, values, maps.round(2))
-        if self._lines is not None:
-            self._lines.show(step, values, new)
+        if not self._is_quiet:
+            show_look(step, values, new, is_first=len(self._run.looks) == 1)
         for writer in self._writers:
             log_scalars(writer, step, values)
         return new
 
     def _enter(self, model: nn.Module, *_: object) -> None:
-        if self._look is None:  # of several passes, as where gradients are accumulated, the first
-            self._look = self._pass.enter_context(Look(model))
-
-    def _leave(self, *_: object) -> None:
-        self._pass.close()
+        self._look = self._hooks.enter_context(Look(model))
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Begin a step of transformers' Trainer."""
@@ -108,46 +152,4 @@ class Watch:
         raise AttributeError(f"a watch has no attribute {name!r}")
 
 
-def watch(model: nn.Module, out: str | Path | None = None, *, every: int = 10, writers: Sequence[Any] = ()) -> Watch:
-    """Watch the attention of a model while it trains, in any loop.
-
-    Every tenth step one text of the batch is looked at, from 32 queries, beside the kernels that the model chose: the
-    largest score of each head, the entropy of its weights over the most possible, and the shares that it gives to the
-    first token and to the previous one. On a terminal there is a line for each layer. Where a head's scores explode or
-    its entropy collapses, an alarm says so, with step and head.
-
-    Args:
-        model: the module whose forward runs in each step.
-        out: a new folder for the numbers, Parquet as it goes; `attnviz render FOLDER` draws them. None: no files.
-        every: look at each step that this divides.
-        writers: of other logs: a `SummaryWriter` of TensorBoard, `wandb`, or a run of it.
-
-    Returns:
-        The watch: `with watch.step():` stands around each step. Of a Trainer of transformers or of Lightning it is a
-        callback, `callbacks=[watch]`. See `alarms` and `numbers()` of it.
-
-    Raises:
-        InvalidOption: for what is no module, for `every` below 1, and for a folder that holds a watched run.
-
-    Examples:
-        >>> import torch, attnviz
-        >>> model = torch.nn.TransformerEncoderLayer(8, 2, batch_first=True)
-        >>> watch = attnviz.watch(model)
-        >>> for _ in range(11):
-        ...     with watch.step():
-        ...         loss = model(torch.randn(4, 16, 8)).square().mean()
-        ...         loss.backward()
-        >>> len(watch.numbers()), watch.alarms  # steps 0 and 10 of 2 heads
-        (4, [])
-    """
-    if not isinstance(model, nn.Module):
-        raise InvalidOption(f"model is {type(model).__name__}", hint="Give the torch.nn.Module that is trained.")
-    if not isinstance(every, int) or every < 1:
-        raise InvalidOption(f"every={every!r} is not a number of steps, 1 or more")
-    if out is None:
-        return Watch(model, WatchedRun(), every, writers)
-    folder = store.check_output_folder(str(out))
-    if any(folder.glob(PARTS)):
-        raise InvalidOption(f"{folder} holds a watched run", hint="Choose another folder.")
-    store.make_folder(folder)
-    return Watch(model, WatchedRun(folder), every, writers)
+watch = Watch

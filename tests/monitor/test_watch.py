@@ -144,16 +144,28 @@ def test_alarms_name_step_and_head_once() -> None:
     for step, (score, entropy) in enumerate([(9, 0.5), (10, 0.5), (11, 0.5), (29, 0.01), (31, 0.02), (90, 0.01)]):
         run.add(step, np.array([[[5, 0.5, 0, 0], [score, entropy, 0, 0]]]), frame)
     assert run.alarms == [
-        Alarm(4, 0, 1, "entropy collapsed", "0.020 of the most possible"),
-        Alarm(5, 0, 1, "scores explode", "from 11.0 to 90"),
+        Alarm(4, 0, 1, "entropy collapsed", "0.020 of the most possible; fixed limit 0.030"),
+        Alarm(5, 0, 1, "scores explode", "from 11.0 to 90; fixed limit 30"),
     ]
 
 
-def test_a_long_run_is_kept_in_parts_with_fewer_and_fewer_maps(tmp_path: Path) -> None:
+def test_alarms_are_held_against_a_healthy_run_where_one_is_named(tmp_path: Path) -> None:
+    healthy, frame = WatchedRun(tmp_path), np.zeros((1, 1, SIDE**2))
+    for step, (score, entropy) in enumerate([(5, 0.5), (40, 0.2), (8, 0.4)]):
+        healthy.add(step, np.array([[[score, entropy, 0, 0]]]), frame)
+    watch = attnviz.watch(nn.Linear(1, 1), healthy=tmp_path)
+    for step, (score, entropy) in enumerate([(79, 0.01), (9, 0.5), (9, 0.5), (9, 0.5), (81, 0.11), (81, 0.09)]):
+        watch._run.add(step, np.array([[[score, entropy, 0, 0]]]), frame)
+    assert watch.alarms == [
+        Alarm(4, 0, 0, "scores explode", f"from 9.0 to 81; limit by {tmp_path} 80"),
+        Alarm(5, 0, 0, "entropy collapsed", f"0.090 of the most possible; limit by {tmp_path} 0.100"),
+    ]
+
+
+def test_a_long_run_keeps_fewer_and_fewer_maps(tmp_path: Path) -> None:
     run = WatchedRun(tmp_path)
     for step in range(150):
         run.add(step, np.zeros((1, 1, 4)), np.full((1, 1, SIDE**2), step / 100))
-    assert [path.name for path in sorted(tmp_path.iterdir())] == [f"attention-{n:09}.parquet" for n in (0, 50, 100)]
     loaded = WatchedRun.load(tmp_path)
     assert list(loaded.looks) == list(range(150))
     assert {step: maps[0, 0, -1] for step, maps in loaded.maps.items()} == {
@@ -178,7 +190,7 @@ def test_a_run_is_drawn_as_curves_and_as_a_film(run_cli: RunCli, tmp_path: Path)
     done = run_cli("render", tmp_path, "--out", tmp_path / "drawn", "--format", "png")
     assert (done.exit_code, done.stdout.splitlines()[3]) == (
         0,
-        "First alarm, step 3: head 0.0: scores explode (from 10.0 to 90).",
+        "First alarm, step 3: head 0.0: scores explode (from 10.0 to 90; fixed limit 30).",
     )
     with Image.open(tmp_path / "drawn" / "film.gif") as film:
         assert getattr(film, "n_frames", 1) == 4

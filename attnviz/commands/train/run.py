@@ -19,7 +19,6 @@ from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.inputs import Inputs
 from attnviz.models.checkpoint import save_checkpoint
 from attnviz.models.device import keep_freed_memory
-from attnviz.monitor.run import WatchedRun
 from attnviz.monitor.watch import Watch
 from attnviz.options import list_values
 from attnviz.records import Setting
@@ -62,7 +61,7 @@ def train(spec: TrainSpec, inputs: Inputs) -> Events:
         yield log.begin(corpus.name, notices)
         # A disk that refuses does so before the work.
         store.write(folder / STATE, state_bytes(run.training.capture_state(), identity))
-        watch = Watch(run.training.classifier.encoder, WatchedRun(), is_quiet=True)
+        watch = Watch(run.training.classifier.encoder, is_quiet=True)
         with closing(watch):
             watch.begin(run.training.n_done)
             for step in run.training.steps():
