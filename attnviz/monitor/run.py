@@ -78,7 +78,7 @@ class WatchedRun:
                 if cells[0] is not None:
                     run.maps[step] = np.array(cells, dtype=float).reshape(*shape, SIDE**2)
             except ValueError as error:
-                raise InvalidRecord(f"{path} is no look of a watched run: {error}") from error
+                raise InvalidRecord(f"{path} is not a look of a watched run: {error}") from error
             run.judge(step, look)
         if not run.maps:
             raise InvalidRecord(f"{folder} holds no watched run", hint="attnviz.watch(model, out=FOLDER) writes one.")

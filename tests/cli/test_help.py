@@ -241,5 +241,4 @@ def test_one_name_means_one_thing() -> None:
         "workers",
         "top_k",
         "table",
-        "format",
     }
