@@ -121,13 +121,6 @@ def test_a_query_that_may_attend_to_nothing_has_no_weights(kind: str) -> None:
     np.testing.assert_allclose(sums, 1, atol=1e-6)
 
 
-def test_many_cells_are_worked_out_a_few_heads_at_a_time() -> None:
-    states = drawn(10, 2, 3, 600, 4)
-    call = only(lambda: SDPA(states, states, states, is_causal=True))
-    expected = attention_weights(states, states, torch.ones(600, 600, dtype=torch.bool).tril())
-    np.testing.assert_allclose(call.weights, expected.numpy(), atol=1e-6)
-
-
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
 def test_nested_tensors_are_named_and_not_read() -> None:
     texts = [drawn(11, 3, 2, 4), drawn(12, 5, 2, 4)]

@@ -1,6 +1,6 @@
 """Classifiers: pooling by hand, a temperature that is known beforehand, and each text as if it were alone."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -180,21 +180,6 @@ def test_each_answer_is_that_of_its_text_alone(pool: PoolKind, texts: list[str],
         assert answer.n_tokens == answer.n_read == len(written.split())
 
 
-def test_texts_are_read_a_window_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two of them, and the vocabulary takes three at a time."""
-    monkeypatch.setattr(predicting, "WINDOW", 2)
-    monkeypatch.setattr("attnviz.models.tokenizer.BATCH", 3)
-    given: list[str] = []
-
-    def texts() -> Iterator[str]:
-        for word in WORDS:
-            given.append(word)
-            yield word
-
-    n_given = [len(given) for _ in predict(READERS["mean"], texts())]
-    assert n_given == [3, 3, 6, 6, 6, 6, 9, 9, 10, 10]
-
-
 def n_tokens(answers: Sequence[Prediction]) -> list[tuple[int, int]]:
     return [(answer.n_tokens, answer.n_read) for answer in answers]
 
@@ -205,15 +190,6 @@ def test_tokens_are_counted_without_markers(pool: PoolKind, n_read: int, keep: K
     """Of four tokens that are read, one is a [CLS] where there is one."""
     reader = predictor(pool, 4, keep)
     assert n_tokens(list(predict(reader, [text(1, 2, 3, 4, 5, 6), text(1)]))) == [(6, n_read), (1, 1)]
-
-
-@pytest.mark.parametrize(
-    ("keep", "same"), [("head", (1, 2, 3, 4, 9, 9)), ("head-tail", (1, 2, 9, 9, 9, 5, 6)), ("head", (1, 2, 3, 4))]
-)
-def test_only_what_is_kept_is_read(keep: KeepKind, same: tuple[int, ...]) -> None:
-    reader = predictor("mean", 4, keep)
-    one, other = predict(reader, [text(1, 2, 3, 4, 5, 6), text(*same)])
-    np.testing.assert_allclose(one.probabilities, other.probabilities, atol=1e-6)
 
 
 @pytest.mark.parametrize("pool", ["mean", "cls"])

@@ -92,15 +92,6 @@ def test_layers_that_are_one_operator_have_factors() -> None:
     same(found[0], recorded(lambda: model(texts))[0])
 
 
-def test_a_folder_is_attended_with_as_its_weights(tmp_path: Path) -> None:
-    for kind in ("bert", "mistral"):
-        folder = pretrained.saved(tmp_path / kind, kind)
-        found, dense = (attnviz.attention(TEXT, model=str(folder), factored=each) for each in (True, False))
-        same(found, dense)
-        attnviz.save(found, tmp_path / "a.safetensors")
-        assert np.array_equal(attnviz.load(tmp_path / "a.safetensors").weights, found.weights)
-
-
 @pytest.mark.parametrize("kind", ["gemma2", "gpt_oss", "deberta-v2"])
 def test_a_folder_that_writes_its_attention_out_is_refused(kind: str, tmp_path: Path) -> None:
     folder = pretrained.saved(tmp_path / kind, kind)
@@ -202,13 +193,7 @@ def test_layers_and_heads_are_chosen_before_anything_is_kept(factored: bool) -> 
 
 @pytest.mark.parametrize(
     ("asked", "said"),
-    [
-        ({"layers": [7]}, r"layers \(7,\)"),
-        ({"layers": [1, 7]}, "layer 7"),
-        ({"heads": [4]}, "no head 4"),
-        ({"heads": []}, "chooses none"),
-        ({"layers": [-1]}, "chooses none"),
-    ],
+    [({"layers": [1, 7]}, "layer 7"), ({"heads": [4]}, "no head 4"), ({"layers": [-1]}, "chooses none")],
 )
 def test_layers_and_heads_that_there_are_not(asked: dict[str, Any], said: str) -> None:
     model = pretrained.built("gpt2", "sdpa")

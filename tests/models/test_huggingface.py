@@ -94,17 +94,6 @@ def test_a_model_that_reads_no_text_says_what_it_reads(tmp_path: Path, monkeypat
         opened(made.saved(tmp_path / "clip", "clip"))
 
 
-def test_windows_are_by_layer_and_sinks_are_told(tmp_path: Path) -> None:
-    maps = opened(made.saved(tmp_path / "a", "gpt_oss")).attention(TEXT)
-    windowed, whole = maps.attendable  # gpt-oss looks through a window in every second layer
-    assert whole.tolist() == np.tri(12, dtype=bool).tolist()
-    assert windowed.tolist() == (np.tri(12, dtype=bool) & ~np.tri(12, k=-4, dtype=bool)).tolist()
-    assert maps.sink is not None
-    assert 0.01 < maps.sink.mean() < 0.9
-    np.testing.assert_allclose(maps.sink, 1 - maps.weights.sum(axis=-1), atol=1e-5)
-    assert dict(maps.provenance.settings)["causal"] is True
-
-
 def test_every_attention_of_an_encoder_decoder(tmp_path: Path) -> None:
     for kind, n_decoder_layers, begin in (("bart", 3, ["[SEP]", "[CLS]"]), ("t5", 2, ["[PAD]", "[CLS]"])):
         folder = made.saved(tmp_path / kind, kind)

@@ -17,7 +17,7 @@ from attnviz.models.huggingface.files import check_installed
 from attnviz.models.huggingface.reference import HuggingFaceReference
 from attnviz.models.loading import find_model, folder_name
 from attnviz.models.protocols import AttentionModel, Classifies, Traceable
-from attnviz.specs import ModelOptions, PretrainedOptions
+from attnviz.specs import ModelOptions
 from tests import pretrained
 from tests import pretrained as made
 from tests.hub import GATED, REVISION, Hub, ask, running
@@ -150,13 +150,6 @@ def test_a_reference_says_what_its_model_can_do(kind: str, can: set[type], tmp_p
         assert isinstance(model, capability) == (capability in can)
         with nullcontext() if capability in can else pytest.raises((InvalidModel, InvalidOption)):
             reference.check(capability)
-
-
-@pytest.mark.parametrize("model", ["single", "multi:16", "random", "dot"])
-def test_what_only_third_party_models_have_is_refused(model: str) -> None:
-    reference = find_model(ModelOptions(model=model), PretrainedOptions(target_text="x"))
-    with pytest.raises(InvalidOption, match="--target-text is for third-party models"):
-        reference.check()
 
 
 # --- Where models of others come from: a folder, the hub, or what the hub left in the cache ---

@@ -128,21 +128,6 @@ def test_a_memory_that_is_learned_is_recorded_and_called_a_guess() -> None:
         assert "is a guess: what they weigh is learned" in one.provenance.facts.guess
 
 
-def test_texts_that_a_model_repeats_are_rows_and_no_heads() -> None:
-    """Each text is read twice, as by the beams of a search."""
-
-    def forward(own: Any, ids: Tensor) -> Tensor:
-        states = own.words(ids.repeat_interleave(2, 0)).unflatten(-1, (2, 4)).transpose(1, 2)
-        return SDPA(states, states, states)
-
-    model, ids = Module(forward, words=nn.Embedding(9, 8)), torch.tensor([[1, 2, 3], [4, 5, 6]])
-    maps = recorded(lambda: model(ids))
-    assert [one.weights.shape for one in maps] == [(1, 2, 3, 3)] * 4
-    refused = pytest.raises(InvalidRecord, match="tokens is of 2 texts, the attention in this block of 4")
-    with refused, attnviz.record(tokens=[list("abc"), list("def")]):
-        model(ids)
-
-
 @pytest.mark.parametrize("n_texts", [1, 3])
 def test_tokens_on_the_first_axis_are_named(n_texts: int) -> None:
     """As torch's modules have them unless they are told otherwise: [token, text, d]."""
@@ -328,19 +313,6 @@ def test_words_whose_weights_are_too_small_for_a_number_are_no_padding() -> None
     assert (maps[0].weights[0, 0, 0] == 0).sum() > N // 2
 
 
-@pytest.mark.parametrize("n_texts", [1, 3])
-def test_heads_that_pool_their_own_part_of_the_states(n_texts: int) -> None:
-    def pool(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
-        weights = scores.softmax(1)  # text, word, head
-        return weights, torch.einsum("tnh,tnhd->thd", weights, torch.unflatten(states, -1, (4, 4))).flatten(1)
-
-    model = reader(pool, n_heads=4)
-    with attnviz.record(tokens=[WORDS] * n_texts) as maps:
-        model(torch.randint(0, 50, (n_texts, N), generator=torch.Generator().manual_seed(0)))
-    for found, weights in zip(maps, model.weights.detach(), strict=True):
-        np.testing.assert_allclose(found.weights, weights.T.numpy()[None, :, None], atol=1e-7)
-
-
 def test_hops_of_a_memory_network_are_all_seen() -> None:
     """End-to-end memory networks (Sukhbaatar et al. 2015): what is read is a sum of embeddings, which no module reads.
 
@@ -358,22 +330,6 @@ def test_hops_of_a_memory_network_are_all_seen() -> None:
     maps = recorded(lambda: model(torch.arange(24).view(1, 6, 4), torch.arange(3)[None]), keys=list("abcdef"))
     (found,) = maps
     np.testing.assert_allclose(found.weights[0, 0], torch.cat(model.weights).numpy(), atol=1e-6)
-
-
-def test_hops_are_rows_by_their_names() -> None:
-    def forward(own: Any, ids: Tensor) -> Any:
-        states = own.embed(ids)
-        return torch.tanh(own.hop(torch.tanh(states))).transpose(1, 2).softmax(-1) @ states
-
-    model = Module(forward, embed=nn.Embedding(40, 16), **linears(hop=4))
-    hops = [f"hop {n}" for n in range(4)]
-    for tokens, names in ((hops, hops), (WORDS, [f"⟨query {n}⟩" for n in range(4)])):
-        with attnviz.record(tokens=tokens, keys=WORDS if tokens is hops else None) as maps:
-            model(torch.arange(N)[None])
-        (found,) = maps
-        assert found.weights.shape == (1, 1, 4, N)
-        assert found.keys.pieces == tuple(WORDS)
-        assert list(found.queries.pieces) == names
 
 
 def test_gates_and_soft_words_are_none_of_ours() -> None:

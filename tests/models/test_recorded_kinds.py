@@ -146,22 +146,6 @@ def test_windows_behind_heads_are_not_heads() -> None:
         assert one.provenance.text_name == f"window {number + 1} of 4"
 
 
-def test_layers_that_are_wrapped_join_those_that_are_not() -> None:
-    """Attention, and beside it some of the same states to learned prompts (Zhang et al. 2023, arXiv:2303.16199)."""
-
-    def forward(own: Any, states: Tensor) -> Any:
-        query = states.reshape(len(states), -1, 4, 4).transpose(1, 2)
-        weights = own.gate * (query @ own.prompt.mT).softmax(-1)
-        return own.base_layer(states) + (weights @ own.prompt).transpose(1, 2).flatten(-2)
-
-    def prompted() -> nn.Module:
-        learned = {"gate": nn.Parameter(torch.full((1,), 0.5)), "prompt": nn.Parameter(torch.randn(1, 4, 3, 4))}
-        return Module(forward, base_layer=Attention(), **learned)
-
-    maps = recorded(lambda: Stack([Attention(), prompted(), prompted()]).eval()(STATES))
-    assert groups(maps) == [("layers.*", (0, 1, 2), (3, 4, 5, 5))]
-
-
 def cross() -> Module:
     """One head that reads other states than its own, or its own."""
 

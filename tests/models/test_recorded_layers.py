@@ -230,22 +230,6 @@ def test_an_encoder_and_a_decoder_without_a_forward_are_told_apart() -> None:
     assert (read.weights.shape, written.weights.shape) == ((2, 4, 6, 6), (3, 4, 4, 6))
 
 
-def test_one_module_that_reads_its_own_states_again_is_several_passes() -> None:
-    layer = encoder(1).layers[0]
-
-    def run() -> None:
-        states = X
-        for _ in range(3):
-            states = layer(states)
-
-    assert [maps.n_layers for maps in recorded(run)] == [1, 1, 1]
-
-
-def test_layers_that_read_the_same_states_are_no_stack() -> None:
-    several = list(encoder(2).layers)
-    assert [maps.n_layers for maps in recorded(lambda: [layer(X) for layer in several])] == [1, 1]
-
-
 # --- Heads that are modules of their own, and other calls that run beside one another ---
 
 
@@ -328,19 +312,6 @@ def test_modules_of_one_head_are_heads(
 def test_heads_that_are_modules_have_no_factors(layers: list[int] | None) -> None:
     with pytest.raises(InvalidRecord, match=r"heads\.0 attends in parts"):
         recorded(lambda: blocks(3, True)(BATCH), factored=True, layers=layers)
-
-
-def test_one_head_in_each_layer_is_no_head_of_one() -> None:
-    torch.manual_seed(0)
-    model = nn.Sequential(*(nn.Sequential(one_head(False), nn.Linear(4, 16)) for _ in range(3)))
-    choices: list[dict[str, Any]] = [{}, {"layers": [1, 2]}, {"heads": [0]}]
-    for chosen in choices:
-        maps = recorded(lambda: model(BATCH), **chosen)
-        assert maps[0].layer_numbers == tuple(chosen.get("layers", range(3)))
-        assert maps[0].weights.shape[1] == 1
-        assert not maps[0].provenance.facts.guess
-    with pytest.raises(InvalidSelection, match="no head 1"), record(heads=[1]):
-        model(BATCH)
 
 
 @pytest.mark.parametrize("n_layers", [1, 2])

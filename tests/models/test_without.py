@@ -1,6 +1,5 @@
 """Models without some heads are the whole model with those heads hooked by hand, or with other parameters."""
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
@@ -13,7 +12,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import attnviz
 from attnviz.errors import InvalidModel, InvalidSelection
 from attnviz.models.ablation import answers_without_heads
 from attnviz.models.classifier import Classifier, ClassifierConfig
@@ -23,7 +21,6 @@ from attnviz.models.predicting import probabilities
 from attnviz.models.protocols import AttentionModel
 from attnviz.models.without import average_heads
 from attnviz.specs import ModelOptions
-from tests.attacks.endings import RunHere, worked
 from tests.models.captures import replaced
 from tests.pretrained import NEEDS, built, saved, tokenizer
 
@@ -126,30 +123,6 @@ def test_layers_that_share_their_weights_are_refused(tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason=NEEDS)
     with pytest.raises(InvalidModel, match="not every layer projects what its heads give by weights of its own"):
         opened(saved(tmp_path, "albert"), without=("0.1",))
-
-
-@pytest.mark.parametrize("command", ["heatmap", "explain", "predict", "attribute", "survey"])
-def test_every_command_says_so_in_its_title(command: str, run_here: RunHere) -> None:
-    of_many = ["--dataset", "sample", "--split", "train[:2]", "--null", "none"]
-    asked = of_many if command == "survey" else ["--text", TEXT]
-    assert "multi:8 without 0.2" in worked(run_here(command, *asked, "--without", "0.2")).stdout
-
-
-def test_an_explained_decoder_is_that_without_the_head(run_here: RunHere, tmp_path: Path) -> None:
-    pytest.importorskip("transformers", reason=NEEDS)
-    folder = saved(tmp_path / "tiny", "llama", auto=CAUSAL)
-    asked = ("explain", "--model", folder, TEXT, "--json", "--answer", "film", "--against", "cat")
-    (whole,) = json.loads(worked(run_here(*asked)).out)["texts"]
-    head = whole["heads"][0]
-    (found,) = json.loads(worked(run_here(*asked, "--without", head["head"])).out)["texts"]
-    assert found["logit_difference"] - whole["logit_difference"] == pytest.approx(head["removal"], abs=1e-5)
-    assert head["head"] not in [each["head"] for each in found["heads"] if each["written"]]
-    assert found["model"] == f"tiny without {head['head']}"
-
-
-def test_in_python_it_is_an_option_of_the_model() -> None:
-    maps = attnviz.attention(TEXT, model="multi", without="0.3")
-    assert maps.provenance.model == "multi:8 without 0.3"
 
 
 # --- A classifier without one of its heads answers as one does whose parameters say so ---

@@ -89,10 +89,3 @@ def test_chunks_are_the_document() -> None:
     pieces = list(chunks(reports))
     assert b"".join(pieces) == render(reports)
     assert max(map(len, pieces)) < 1000
-
-
-def test_unknown_types_are_refused() -> None:
-    with pytest.raises(TypeError):
-        render([of(value={1, 2})])
-    with pytest.raises(TypeError, match="key of an object"):
-        render([of(value={1: 2})])

@@ -93,13 +93,6 @@ def test_common_words_stay_readable() -> None:
     assert inline("##ing [SEP] a_b") == r"\#\#ing \[SEP\] a\_b"
 
 
-def test_a_column_is_numeric_when_all_its_cells_are_numbers() -> None:
-    columns = [Column("text"), Column("mixed"), Column("whole"), Column("float")]
-    source = document(about(table(("1", 1, 1, 1.0), ("2", "2", 2, 2.0), columns=columns)))
-    rule = source.splitlines()[5]
-    assert rule == "| --- | --- | ---: | ---: |"
-
-
 def test_pictures_are_shown_only_where_asked() -> None:
     panels = HeatmapGrid("overview", "all heads", (heat(),), 1)
     chart = Chart("line", "loss", "epoch", "nats", ("x", "y"), ((0.0, 1.0),))
@@ -109,14 +102,6 @@ def test_pictures_are_shown_only_where_asked() -> None:
     assert document(of, {"learning": "learning.png", "another": "x.png"}) == (
         "# a title\n\na note\n\n![loss &amp; accuracy](learning.png)\n"
     )
-
-
-def test_what_is_empty_leaves_nothing_behind() -> None:
-    assert document(about(Note(""), table(("x",), columns=[Column("")], title=""))) == (
-        "# a title\n\n|  |\n| --- |\n| x |\n"
-    )
-    assert document(about(table(columns=[], title="nothing"))) == "# a title\n\n## nothing\n"
-    assert document(about(title="")) == "\n"
 
 
 # Where rows lead

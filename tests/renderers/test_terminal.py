@@ -1,6 +1,5 @@
 """Reports in a terminal: all is said, no token is markup, nothing raw gets through, and maps and tables are whole."""
 
-import os
 import re
 from dataclasses import replace
 from itertools import product
@@ -157,18 +156,6 @@ def test_ascii_has_signs_of_its_own() -> None:
     assert shown("heatmap", of=of, encoding="no such encoding") == text
 
 
-@pytest.mark.parametrize(
-    "environment",
-    [{"NO_COLOR": "1"}, {"FORCE_COLOR": "1"}, {"TERM": "dumb"}, {"COLUMNS": "7"}, {"COLORTERM": "truecolor"}],
-)
-def test_the_environment_has_no_say(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    before = [shown("full", colour=colour) for colour in (False, True)]
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    assert os.environ.items() >= environment.items()
-    assert [shown("full", colour=colour) for colour in (False, True)] == before
-
-
 def test_of_very_many_heads_those_worth_a_look_are_listed_and_shaded() -> None:
     many = report(random_maps("abcd", n_layers=5, n_heads=6))
     heads = next(table for table in many.tables if table.name == "heads")
@@ -272,23 +259,6 @@ def test_a_map_that_is_too_wide_gives_way_to_its_top_keys_and_says_so() -> None:
     assert "A map of 2 keys does not fit 1 column; the strongest keys of each query instead." in narrowest
 
 
-def test_positions_over_columns_never_touch() -> None:
-    chosen = tuple(position for position in range(30) if position not in (0, 5, 29))
-    size = len(chosen)
-    picture = Heatmap(
-        *("m", "map", np.full((size, size), 0.5), np.ones((size, size), dtype=bool), ("a",) * size, ("a",) * size),
-        row_positions=chosen,
-        column_positions=chosen,
-    )
-    heading = shown("heatmap", 80, Report("t", "s", (picture,))).split("map\n", 1)[1].splitlines()[0]
-    assert heading.split() == ["6", "10", "15", "20", "25"]  # 6 comes after a gap
-    line = shown("heatmap", 80, Report("t", "s", (picture,))).splitlines()[-1]
-    assert line.startswith("28 a|")
-    for place in (6, 10, 15, 20, 25):
-        column = len("28 a|") + 2 * (chosen.index(place) + 1)
-        assert heading[:column].endswith(str(place))
-
-
 def test_wide_labels_align() -> None:
     of = report(random_maps(("猫坐在", "a", "👨\u200d👩\u200d👧\u200d👦", "e\u0301"), n_heads=1))
     starts = {cell_len(line[: line.index(".")]) for line in last(shown("full", of=of))[2:]}
@@ -313,12 +283,6 @@ def test_values_that_are_no_weights_are_shaded_without_digits() -> None:
     of = Report("t", "s", (heatmap,), Scale("shared", -1.0, 1.0, "difference"))
     assert shown("heatmap", of=of).splitlines()[-3:] == ["     0 1", "0 a|░░▓▓|", "1 b|▒▒██|"]
     assert "-0.500" in shown("full", of=of)
-
-
-def test_colour_leaves_room_for_digits_where_shades_would_not() -> None:
-    of = report(random_maps(FILM + FILM[:6], n_heads=1))
-    assert ".00.01" in SGR.sub("", shown("heatmap", of=of, colour=True))
-    assert "|" in shown("heatmap", of=of)
 
 
 def test_256_colours_unless_the_screen_has_more() -> None:
@@ -372,18 +336,6 @@ def test_many_queries_are_counted_and_full_shows_them(monkeypatch: pytest.Monkey
     assert last(shown("top", of=one))[-1].startswith("… 1 more query:")
     assert "more quer" not in shown("top", of=report(random_maps((FILM * 2)[:24], n_heads=1)))
     assert "\n27 ." in shown("full", of=of)
-
-
-def test_heads_are_as_many_tables_as_it_takes() -> None:
-    of = report(random_maps(FILM, n_layers=3, n_heads=6), FigureOptions(sort="-entropy"))
-    blocks = [block for block in shown("full", 70, of).split("\n\n") if "layer  head" in block]
-    first, second = ([line.split() for line in block.splitlines()[-18:]] for block in blocks)
-    assert [float(row[2]) for row in first] == sorted(float(row[2]) for row in first)
-    assert [row[:2] for row in first] == [row[:2] for row in second]
-    assert "→" in blocks[1]
-    assert "Not shown" not in blocks[1]
-    assert shown("full", 30, of).count("layer  head") == 6
-    assert shown("full", 15, of).count("layer  head") == 7  # no room for one column
 
 
 COSTS = Table(

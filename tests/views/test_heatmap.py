@@ -12,7 +12,7 @@ from attnviz.measures.divergence import vendi_score
 from attnviz.measures.rollout import rollout
 from attnviz.measures.words import merge_words
 from attnviz.records import AttentionMaps, Facts, Tokens
-from attnviz.report import Heatmap, HeatmapGrid, Note, Report, Scale, Table
+from attnviz.report import Heatmap, HeatmapGrid, Report, Scale, Table
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views.heatmap import heatmap_report
 from tests.made import (
@@ -45,11 +45,6 @@ def remarks(of: Report) -> list[str]:
     return [note.text for note in of.notes if not note.leads]
 
 
-def test_blocks_come_in_order() -> None:
-    names = [type(block) for block in report(random_maps(padding=1)).blocks]
-    assert names == [HeatmapGrid, Heatmap, Heatmap, Note, Table, Table, Table, Table, Note]
-
-
 def test_each_map_is_its_heads_weights() -> None:
     maps = random_maps(n_layers=2, n_heads=3)
     pictures = heatmaps(report(maps))
@@ -65,13 +60,6 @@ def test_chosen_heads_keep_their_numbers() -> None:
     assert [h.title for h in overview(chosen).maps] == ["head 3", "head 0"]
     (heads,) = (table for table in chosen.tables if table.role == "heads")
     assert [row[:2] for row in heads.rows] == [(1, 3), (1, 0)]
-
-
-@pytest.mark.parametrize(
-    ("n_heads", "n_columns"), [(2, 2), (3, 3), (4, 4), (5, 5), (6, 3), (7, 4), (8, 4), (9, 3), (12, 4), (16, 4)]
-)
-def test_the_overview_of_one_layer_has_about_four_in_a_row(n_heads: int, n_columns: int) -> None:
-    assert overview(report(random_maps(FILM[:2], n_heads=n_heads))).n_columns == n_columns
 
 
 def test_the_overview_of_several_layers_has_one_in_each_row() -> None:
@@ -200,14 +188,6 @@ def test_names_of_the_card_stand_over_maps_with_what_this_text_shows() -> None:
     assert drawn(*"abcdefghijkl", labels=())[1] == "in grey: what a head looks at in this text"
 
 
-def test_many_unknown_tokens_are_counted() -> None:
-    strange = [f"u{i}" for i in range(12)]
-    note, hint = remarks(report(record(np.full((1, 1, 12, 12), 1 / 12), tokens(*strange, unknown=strange))))
-    assert "heads get no names" in hint
-    assert note.startswith("12 of 12 tokens are not in the vocabulary")
-    assert note.endswith("7 u7 and 4 more.")
-
-
 def test_every_string_is_safe_to_show() -> None:
     name = "evil\x1b\u202e\n[/]"
     facts = Facts(known_heads=(f"{name}{'y' * 500} 0.60",) * 2)
@@ -294,15 +274,6 @@ def test_what_was_hidden_is_said_everywhere() -> None:
     assert "hidden" not in report(maps).data
 
 
-def test_of_hidden_rows_no_share_is_said_and_of_hidden_keys_whose_share_it_is() -> None:
-    maps = random_maps()
-    n_tokens = len(maps.queries)
-    rows = report(maps, FigureOptions(query="1:3"))
-    assert rows.subtitle.endswith(f" · {n_tokens - 2} queries hidden")
-    both = report(maps, FigureOptions(query="1:3", key="0:2"))
-    assert both.subtitle.endswith("% of the attention of the queries drawn")
-
-
 def test_a_text_of_which_half_is_unknown_says_so_on_its_pictures() -> None:
     known = random_maps(n_heads=2)
     n_tokens = len(known.queries)
@@ -373,12 +344,6 @@ def test_joined_words_are_said_to_be_joined() -> None:
     assert ("merge", "words") in shown.facts
     (note,) = remarks(report(merge_words(random_maps())))
     assert note == "No word is cut into pieces here: there was nothing to join."
-
-
-def test_joined_words_of_two_texts() -> None:
-    weights = np.full((1, 1, 2, 3), 1 / 3)
-    maps = merge_words(record(weights, tokens("do", "gs", gap=0), tokens("a", "b", "c")))
-    assert next(report(maps).notes).text.endswith("about words: 2 queries became 1 and 3 keys became 3.")
 
 
 @pytest.mark.parametrize("n_layers", [1, 3])

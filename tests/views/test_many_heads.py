@@ -65,14 +65,6 @@ def test_each_has_a_picture_on_request(options: dict[str, object], n_each: int) 
     assert len(names(shown)) == 2 + n_each
 
 
-def test_picked_heads_and_one_query_are_as_they_were() -> None:
-    picked = report(many(), FigureOptions(pick=(",".join(f"{n}.{head}" for n in range(5) for head in range(6)),)))
-    assert (names(picked), picked.panels, table(picked, "heads").first) == (["overview"], (), ())
-    assert grids(picked)[0].edges is None
-    asked = report(many(), FigureOptions(query="mat"))
-    assert names(asked) == ["query-5"]
-
-
 def test_the_table_has_every_head_and_says_which_come_first() -> None:
     shown = report(many())
     heads = table(shown, "heads")
@@ -121,11 +113,6 @@ def test_means_have_titles_and_are_no_heads_worth_a_look() -> None:
     assert "Of 30 heads 12 are picked out" in notes(both)
 
 
-def test_other_arrangements_keep_a_title_over_each() -> None:
-    assert grids(report(many(), FigureOptions(columns=4)))[0].edges is None
-    assert grids(report(many(1, 30)))[0].edges is None
-
-
 def test_two_texts_have_no_first_token() -> None:
     two = cross_maps()
     shown = report(record(np.tile(two.weights, (5, 3, 1, 1)), two.queries, two.keys))
@@ -136,11 +123,3 @@ def test_of_one_token_there_is_one_line_and_no_picture() -> None:
     shown = report(many(pieces=("one",)))
     said = "There is one token, which gets all attention of every head: nothing is drawn."
     assert shown.blocks == (Note(said, leads=True),)
-
-
-def test_a_page_calls_a_head_by_its_whole_name() -> None:
-    from attnviz.renderers.page.map_parts import distinct
-
-    maps = distinct(report(many(3, 12)))
-    assert len(maps) == 36
-    assert [each.title for each in maps.values()][:2] == ["layer 0, head 0", "layer 0, head 1"]

@@ -1,6 +1,5 @@
 """The mean over heads, beside heads or in their place: pictures, what it hides, tables and data."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import attnviz
 from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.measures.divergence import divergence_from_mean
 from attnviz.records import AttentionMaps
-from attnviz.renderers.page.map_parts import describe_maps, distinct
 from attnviz.report import Report
 from attnviz.running.drawing import Drawing
 from attnviz.specs import FigureOptions
@@ -61,13 +59,6 @@ def test_several_layers_say_from_where_to_where() -> None:
     assert [row[:2] for row in table(shown, "heads").rows] == [(layer, "mean") for layer in range(3)]
 
 
-def test_heads_alone_say_nothing_of_a_mean_and_one_head_is_its_own() -> None:
-    assert "mean" not in show(random_maps(n_heads=3), head=("0",)).subtitle
-    one = show(random_maps(n_heads=1), head=("mean",))
-    assert "differ" not in one.subtitle
-    assert heatmaps(one)[0].title == "layer 0, mean of 1 head"
-
-
 def test_heads_and_mean_stand_in_the_order_given() -> None:
     maps = random_maps(n_layers=2, n_heads=3)
     shown = show(maps, head=("2,mean,0",))
@@ -106,13 +97,6 @@ def test_shares_of_what_is_moved_are_averaged_not_the_weights() -> None:
     assert "by what they move" in shown.subtitle
 
 
-def test_rollout_and_measures_of_a_layer_are_those_without_the_mean() -> None:
-    maps = random_maps(n_layers=2, n_heads=3)
-    plain, shown = (show(maps, head=heads, rollout=True) for heads in ((), ("0-2,mean",)))
-    assert np.array_equal(shown.data["rollout"], plain.data["rollout"])  # type: ignore[arg-type]
-    assert heatmaps(shown)[-1].title == heatmaps(plain)[-1].title
-
-
 def test_patches_of_an_image_have_a_mean() -> None:
     weights = np.random.default_rng(0).dirichlet(np.ones(10), size=(1, 3, 10))
     maps = attnviz.from_attentions(weights, keys=attnviz.Grid(3, 3, leading=["[CLS]"]))
@@ -135,17 +119,6 @@ def test_files_of_a_mean_have_names_of_their_own(tmp_path: Path) -> None:
     again = FigureOptions(head=("1",), format=("svg",))
     left = drawn_by(Drawing.from_options(again).draw(random_maps(FILM, n_heads=2), tmp_path, with_record=False))
     assert any("also holds 3 pictures of an earlier run" in notice for notice in left.notices)
-
-
-def test_the_page_calls_a_mean_by_its_layer() -> None:
-    shown = show(random_maps(n_layers=2, n_heads=2), head=("1,mean",))
-    originals = list(distinct(shown).values())
-    found: Any = describe_maps(shown, originals, originals, 1)
-    assert [(each["layer"], each["head"]) for each in found["maps"]] == [(0, 1), (0, "mean"), (1, 1), (1, "mean")]
-    heads = table(shown, "heads")  # of which the page puts together what each map is called to those who do not see it
-    assert [row[:2] for row in heads.rows] == [(each["layer"], each["head"]) for each in found["maps"]]
-    assert heads.columns[2].header == "entropy"
-    json.dumps(found["maps"])
 
 
 def test_python_draws_a_mean_and_does_not_record_one() -> None:

@@ -16,7 +16,7 @@ from attnviz.views import tables
 from attnviz.views.head_pictures import draw_heatmaps
 from attnviz.views.tables import parse_sort
 from attnviz.views.tokens import select_tokens
-from tests.made import cross_maps, random_maps, record, sink_maps, tokens, uniform_maps, windowed_maps
+from tests.made import random_maps, record, sink_maps, tokens, uniform_maps, windowed_maps
 
 BY_HAND = record(np.array([[[[0.2, 0.5, 0.3], [0.1, 0.1, 0.8], [0.4, 0.2, 0.4]]]]), tokens("a", "b", "c"))
 
@@ -87,13 +87,6 @@ PAIRS: dict[str, tuple[AttentionMaps, str]] = {
 @pytest.mark.parametrize(("maps", "pair"), PAIRS.values(), ids=PAIRS)
 def test_the_strongest_pair(maps: AttentionMaps, pair: str) -> None:
     assert heads_table(maps, (), [0], [0]).rows[0][3] == pair
-
-
-def test_cross_attention_has_no_distance() -> None:
-    maps = cross_maps()
-    assert "distance" not in [c.header for c in heads_table(maps, measure_maps(maps), [0], [0]).columns]
-    assert top_table(maps, 0, 0, 1).rows[0][1] == "q0"
-    assert str(top_table(maps, 0, 0, 1).rows[0][2]).split()[1].startswith("k")
 
 
 def test_top_keys_by_hand() -> None:

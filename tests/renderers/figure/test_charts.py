@@ -1,7 +1,6 @@
 """What charts hold: lines, gaps, boxes, points, names; and that no text is cut or lies on another."""
 
 import warnings
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf, nan
@@ -140,26 +139,6 @@ def test_intervals_are_bars_and_the_quiet_are_grey() -> None:
         assert labels_along(made.figure.axes[0]) == ["3.1", "0.2"]
 
 
-def test_axes_that_are_the_same_are_named_once_for_a_row_and_a_column() -> None:
-    with drawn(report(curves(*[lines(a=(0.1, 0.6))] * 3, n_columns=2))) as made:
-        named = [(bool(axes.get_xlabel()), bool(axes.get_ylabel())) for axes in made.figure.axes]
-        assert named == [(False, True), (True, False), (True, True)]
-    with drawn(report(ALL["lines"])) as made:
-        assert all(axes.get_ylabel() for axes in made.figure.axes)
-
-
-def test_names_of_several_rows_are_read_from_left_to_right() -> None:
-    """matplotlib fills columns: 8 names on 7 of them would be 0, 2, 3, 4, 5, 6, 7 and below 0 alone 1."""
-    several = lines(**{f"head of a layer {number}": (0.0, float(number)) for number in range(8)})
-    with drawn(report(curves(several, several))) as made:
-        boxes = {text.get_text(): text.get_window_extent() for text in made.figure.legends[0].get_texts()}
-        read = sorted(boxes, key=lambda name: (-round(boxes[name].y0), boxes[name].x0))
-        per_row = Counter(round(box.y0) for box in boxes.values()).values()
-    assert read == [f"head of a layer {number}" for number in range(8)]
-    assert len(per_row) > 1
-    assert max(per_row) - min(per_row) <= 1
-
-
 def test_many_numbers_are_boxes_of_their_middle_half_with_lines_to_the_ends() -> None:
     with drawn(report(distributions(heads(40)))) as made:
         (axes,) = made.figure.axes
@@ -188,19 +167,6 @@ def test_few_numbers_are_points_beside_each_other_with_a_line_at_their_median() 
         apart = np.hypot(*(at[:, None] - at[None]).transpose(2, 0, 1)) + 1e9 * np.eye(len(at))
         assert apart.min() >= 0.9 * 3.6 / 72 * made.figure.dpi
         assert [bar[0][1] for bar in bars_on(axes)] == [np.median(few.values)]
-
-
-def test_many_places_make_the_chart_wider_and_then_thin_its_labels() -> None:
-    widths = []
-    for number in (8, 32, 300):
-        many = box_chart(*(sample(1.0, 2.0, label=str(place)) for place in range(number)))
-        with drawn(report(distributions(many, many))) as made:
-            widths.append(made.plan.width)
-            step = 10 if number == 300 else 1
-            assert labels_along(made.figure.axes[0]) == [*map(str, range(number))][::step]
-            assert ("every 10th head is labelled" in " ".join(made.texts)) == (step == 10)
-    assert widths == sorted(widths)
-    assert widths[-1] < 14
 
 
 def test_points_bear_letters_and_labels_where_there_is_room_those_farthest_out_first() -> None:

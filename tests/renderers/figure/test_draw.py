@@ -1,6 +1,5 @@
 """What pictures hold: axes, labels, colours, sizes."""
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -158,14 +157,6 @@ def test_a_few_heads_over_many_keys_are_no_thin_band(shape: tuple[int, int], tur
         check_texts(made)
 
 
-@pytest.mark.parametrize("width", [None, 6.5])
-def test_a_few_rows_in_several_heads_have_their_names(width: float | None) -> None:
-    several = HeatmapGrid("overview", "8 heads", tuple(heatmap(6, 256) for _ in range(8)), 4)
-    with drawn(report(several), FigureStyle(width=width)) as made:
-        assert len(tick_texts(made)[0]) == 6 * 2  # rows of maps
-        assert any(re.fullmatch(r"every \d+th key is labelled.*", text) for text in made.texts)
-
-
 @pytest.mark.parametrize(("n_tokens", "is_close"), [(11, False), (200, True)])
 def test_where_lines_lie_close_small_weights_are_faint_and_that_is_said(n_tokens: int, is_close: bool) -> None:
     with drawn(report(heatmap(n_tokens)), FigureStyle(kind="lines")) as made:
@@ -175,30 +166,6 @@ def test_where_lines_lie_close_small_weights_are_faint_and_that_is_said(n_tokens
         assert (alphas.min() < 0.5) == is_close
         assert (alphas == 1).all() == (not is_close)
         assert any("less faint" in text for text in made.texts) == is_close
-
-
-def test_of_one_row_it_is_not_said_which_are_labelled() -> None:
-    one = replace(heatmap(1, 256), row_axis="head")
-    with drawn(report(one), FigureStyle(kind="lines")) as made:
-        assert not any("head is labelled" in text for text in made.texts)
-
-
-def test_a_query_head_by_head_says_what_is_thinned_and_pooled() -> None:
-    rows = replace(heatmap(9, 1500), rows=tuple(f"multi:8 · {head}" for head in range(9)), row_axis="head")
-    with drawn(report(rows)) as made:
-        labelled_rows, labelled_columns = tick_texts(made)
-        assert labelled_rows == [*rows.rows]
-        assert 19 <= len(labelled_columns) <= 38
-        thinned = "every 40th key is labelled · of the columns, those that get most are named first"
-        assert made.texts[-1] == f"{thinned} · each cell is the mean of 1 × 2 weights"
-        assert "head" in made.texts
-
-
-def test_many_heads_are_thinned_as_heads() -> None:
-    names = tuple(f"multi:8 · {head}" for head in range(100))
-    both = replace(heatmap(100), rows=names, columns=names, row_axis="head", column_axis="head")
-    with drawn(report(both)) as made:
-        assert made.texts[-1] == "every 2nd head is labelled"
 
 
 LONG = tuple(f"a-label-with-{position:02}-letters" for position in range(20))

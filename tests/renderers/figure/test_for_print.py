@@ -19,7 +19,7 @@ from attnviz.renderers.figure.scale import plan_ticks
 from attnviz.renderers.figure.style import DARK, drawing, look_of
 from attnviz.renderers.figure.text import extent
 from attnviz.renderers.figure.words import plan_text
-from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale
+from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report
 from tests.renderers.figure.reports import LIFT, drawn, heatmap, labelled, outside, panels, report
 
 PAPER = FigureStyle(width=3.3, header=False)
@@ -76,12 +76,6 @@ def test_no_word_over_a_map_is_broken_and_rows_are_about_as_long() -> None:
     map_width, left, right = made.places[0].box.width, made.places[0].box.left, made.places[1].box.left
     assert extent("punctuation", 6.0).width / 72 < right - left
     assert extent("punctuation", 6.0).width / 72 > map_width
-
-
-def test_small_panels_have_labels_where_every_second_token_has_room() -> None:
-    for n_tokens, step in ((11, 2), (64, 0)):
-        many = panels(n_tokens, 24, 12)
-        assert plan(many, report(many, scale=LIFT), FigureStyle()).labels[0].step == step
 
 
 @pytest.mark.parametrize("theme", ["paper", "slide", "dark"])
@@ -173,17 +167,6 @@ def test_lines_run_from_queries_to_the_keys_that_get_more_than_an_equal_share() 
         assert tokens == ["a", "b", "c"] * 2
 
 
-def test_a_few_heads_are_spread_over_the_height_of_many_keys() -> None:
-    """Else all lines of one query would leave from a corner, one above the other."""
-    of_heads = replace(one_hot(), values=one_hot().values[:2], allowed=np.ones((2, 3), bool), rows=("0", "1"))
-    with drawn(report(of_heads, scale=LIFT), FigureStyle(kind="lines")) as made:
-        (lines,) = made.figure.axes[0].collections
-        assert [np.asarray(path.vertices).tolist() for path in lines.get_paths()] == [[[0, 2.25], [1, 0.5]]]
-        heights = {line.text: line.y for line in made.plan.tokens if len(line.text) == 1}
-        pitch = heights["b"] - heights["a"]
-        assert [heights["0"] - heights["a"], heights["1"] - heights["a"]] == pytest.approx([0.25 * pitch, 1.75 * pitch])
-
-
 def test_the_strongest_line_lies_on_top_and_each_is_as_thick_as_its_weight() -> None:
     picture = heatmap(9)
     with drawn(report(picture, scale=LIFT), FigureStyle(kind="lines")) as made:
@@ -237,16 +220,6 @@ def test_a_text_that_is_written_from_the_right_runs_so() -> None:
     places = [word.box.left for word in made.words]
     assert places == sorted(places, reverse=True)
     assert made.width == pytest.approx(3.2)  # not as wide as a page
-
-
-@pytest.mark.parametrize("most", [1.0, 1.07, 1.18])
-def test_a_signed_bar_leaves_out_numbers_for_which_a_column_is_too_narrow(most: float) -> None:
-    """Such as ±1 close beside ±1.18."""
-    scale = Scale("diverging", -most, most, "share of the answer")
-    signed = Heatmap("m", "m", most * np.array([[1.0, -1.0]]), np.ones((1, 2), dtype=bool), ("by",), ("a", "b"), "by")
-    made = plan_text(signed, report(signed, scale=scale), replace(PAPER, kind="text"))
-    assert made.width == 3.3
-    assert [value for value, _ in made.ticks][:: len(made.ticks) // 2] == [-most, 0, most]
 
 
 def test_long_texts_break_into_lines_within_the_width() -> None:

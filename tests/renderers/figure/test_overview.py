@@ -16,7 +16,7 @@ from attnviz.renderers.figure.layout import TextLine
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.style import drawing
 from attnviz.renderers.figure.text import extent
-from attnviz.report import EdgeKind, EdgeNames, FigureStyle, Graph, GraphEdge, GraphNode, HeatmapGrid, Report
+from attnviz.report import EdgeKind, FigureStyle, Graph, GraphEdge, GraphNode, HeatmapGrid, Report
 from tests.renderers.figure.reports import (
     LIFT,
     drawn,
@@ -74,35 +74,12 @@ def test_names_that_would_touch_are_thinned() -> None:
     assert all(line.y < other.y - other.size / 72 for line, other in pairwise(rows))
 
 
-def test_lines_begin_at_every_token_and_have_titles() -> None:
-    shown = report(many(6, 5, 8))
-    with drawn(shown, FigureStyle(kind="lines")) as made:
-        assert all(len(place.heatmap.columns) == 6 for place in made.plan.places)
-        assert {"layer 0", "layer 4", "head 0", "head 7"} <= {*made.texts}
-        assert "layer 0, head 39" not in made.texts
-
-
 @pytest.mark.parametrize("width", [3.3, 7.0])
 def test_a_width_that_is_asked_for(width: float) -> None:
     made = plan(many(14, 6, 12), report(), FigureStyle(width=width))
     assert made.width == pytest.approx(width)
     with pytest.raises(TooLarge, match=r"6 × 100 maps have no room on 3\.3 × 16 inches"):
         plan(many(4, 6, 100), report(), FigureStyle(width=3.3))
-
-
-def test_a_row_per_layer_that_has_no_room_is_broken_and_has_titles() -> None:
-    edges = EdgeNames("layer", "head", ("0", "1"), tuple("01234567"))
-    grid = panels(12, 16, 8)
-    named = tuple(replace(heatmap, note="punctuation") for heatmap in grid.maps)
-    grid = replace(grid, maps=named, edges=edges, reflows=True)
-    wide, narrow = (plan(grid, report(grid), FigureStyle(width=width)) for width in (12.0, 3.3))
-    above = [[line.text for line in made.lines].count("layer 0,") for made in (wide, narrow)]
-    assert above == [0, 16]
-    assert narrow.width == pytest.approx(3.3)
-    with pytest.raises(TooLarge, match=r"1 in are too few"):
-        plan(grid, report(grid), FigureStyle(width=1.0))
-    with pytest.raises(TooLarge, match=r"3\.3 in are too few"):
-        plan(replace(grid, reflows=False), report(grid), FigureStyle(width=3.3))
 
 
 # --- A graph as a figure: arrows lead where the edges do, names stand apart, and what has no room is refused ---

@@ -8,8 +8,6 @@ import pytest
 from matplotlib.colors import LogNorm, Normalize
 
 from attnviz.renderers.figure import files as figure
-from attnviz.renderers.figure.layout import Box
-from attnviz.renderers.figure.page import Canvas, Face, stamp
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.style import HAIRLINE
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale
@@ -144,21 +142,3 @@ def test_same_bytes_whatever_was_drawn_before() -> None:
     assert len(set(forwards)) == len(heads)
     files(report(labelled(HOSTILE)), FigureStyle("mako", 150))
     assert files(report(*heads), look) == forwards
-
-
-def test_a_text_is_drawn_once() -> None:
-    stamp.cache_clear()
-    even = [replace(each, values=np.full((20, 20), 0.05)) for each in (heatmap(20), *panels(20).maps)]
-    for _ in range(3):
-        files(report(*even), FigureStyle(dpi=72))
-    kept = stamp.cache_info()
-    assert kept.misses < 80 < 9 * 27 * 2 < kept.hits
-
-
-def test_a_text_is_mixed_with_what_it_lies_on_and_cut_at_the_edge_of_the_page() -> None:
-    page = Canvas(1, 1, 100)
-    page.within(Box(0, 0, 1, 1))[:] = 0, 0, 200
-    page.write("WWWW" * 9, -5, 5, Face(20, "white"))
-    assert page.pixels[..., 2].min() == 200  # from blue to white
-    assert {0, 255} < set(page.pixels[..., 0].ravel().tolist())
-    assert (page.pixels[30:] == (0, 0, 200)).all()

@@ -47,14 +47,6 @@ def test_marks_stay_with_their_characters() -> None:
     assert not [line for line in wrap("e\u0301" * 50, 10, 40) if line.startswith("\u0301")]
 
 
-def test_even_lines_are_as_few_but_the_shortest_is_longer() -> None:
-    text = "attention weight (fixed scale, 0 to 1)"
-    width = extent(text, 8).width * 0.95
-    plain, even = wrap(text, 8, width), wrap_evenly(text, 8, width)
-    assert len(plain) == len(even) == 2
-    assert min(extent(line, 8).width for line in even) > min(extent(line, 8).width for line in plain)
-
-
 def test_scripts_that_our_fonts_have() -> None:
     assert missing("Ünïcode Ελλάδα Жизнь שלום مرحبا 猫坐在垫子上 繁體字 ねこカナ 고양이 。「」！⏎⇥␣∅…◌") == set()
     assert missing("👨\u200d👩\u200d👧❤\ufe0f👍🏽🇩🇪1\ufe0f\u20e3") == set()

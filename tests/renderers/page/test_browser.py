@@ -311,14 +311,6 @@ def test_texts_run_as_their_script_does(shown: Open, text: str, direction: str) 
     assert rights == sorted(rights, reverse=direction == "rtl")
 
 
-def test_a_pair_runs_from_the_query_to_the_key_in_every_script(shown: Open) -> None:
-    page = shown(report(random_maps(["كان", "الفيلم", "جميلا"], n_heads=3)), "view=table")
-    pairs = page.page.locator("table.data td span[dir=ltr]")
-    places = pairs.evaluate_all("pairs => pairs.map(p => [...p.children].map(e => e.getBoundingClientRect().left))")
-    assert len(places) == 3
-    assert all(query < key for query, key in places)
-
-
 def test_differences_and_maps_without_queries(shown: Open) -> None:
     """What `compare` draws: panels, a difference on a scale of its own, heads by tokens."""
     maps = random_maps(n_heads=2)
@@ -416,15 +408,6 @@ def test_without_a_record_beside_it_a_page_shows_no_command(shown: Open) -> None
     assert page.page.locator("#tools").inner_text() == ""
 
 
-def test_of_many_keys_those_that_get_most_have_their_names(shown: Open) -> None:
-    weights = np.full((1, 1, 150, 150), 0.4 / 149, dtype=np.float32)
-    weights[..., 53] = 0.6
-    page = shown(report(record(weights)), "view=matrix")
-    names = page.painted_texts
-    assert names.count("53 t53") == 1  # above the map; beside it every few are named
-    assert 20 < sum(bool(re.fullmatch(r"\d+ t\d+", name)) for name in names) < 150
-
-
 def test_the_overview_is_sorted_by_any_measure(shown: Open) -> None:
     source = report(random_maps(n_layers=2, n_heads=3))
     (heads,) = (each for each in source.tables if each.role == "heads")
@@ -438,18 +421,6 @@ def test_the_overview_is_sorted_by_any_measure(shown: Open) -> None:
     assert [float(each.rpartition(": ")[2]) for each in captions] == [float(f"{row[2]:.3g}") for row in rows]
     assert page.page.inner_text("#view h2") == "by entropy, the largest first"
     page.page.wait_for_url("**sort=2**")
-
-
-def test_the_overview_has_no_labels_where_they_would_be_cut(shown: Open) -> None:
-    """On a phone a map would have two letters of each token: it has none, and is larger."""
-    of = record(np.full((1, 2, 6, 6), 1 / 6), tokens(*("overwhelming",) * 6))
-    widths = []
-    for width in (360, 1200):
-        page = shown(report(of), "view=overview", viewport={"width": width, "height": 800})
-        texts = page.painted_texts
-        widths.append(sum("overwhelming" in text for text in texts))
-        assert not any("…" in text for text in texts)
-    assert widths == [0, 2 * (6 + 6)]
 
 
 def test_doublings_are_said_as_times(shown: Open) -> None:

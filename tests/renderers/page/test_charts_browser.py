@@ -125,18 +125,6 @@ def test_no_string_and_no_number_of_a_chart_harms_the_page(shown: Open) -> None:
     assert page.page.locator("svg.chart :is(b, script, img)").count() == 0
 
 
-def test_a_chart_is_drawn_anew_for_a_screen_of_another_width(shown: Open) -> None:
-    page = shown(curves(LOSS), viewport={"width": 390, "height": 844})
-    widths = []
-    for width in (390, 800):
-        page.page.set_viewport_size({"width": width, "height": 844})
-        page.page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
-        widths.append(page.page.locator("svg.chart").evaluate("chart => chart.getBoundingClientRect().right"))
-    name = "loss cross-entropy (nats) by epoch. 84 numbers of training (with dropout), held out."
-    assert page.page.get_by_role("img", name=name, exact=True).count() == 1
-    assert 330 < widths[0] <= 390 < 740 < widths[1] <= 800
-
-
 def test_the_numbers_are_a_table_and_can_be_copied(shown: Open) -> None:
     page = shown(curves(LOSS), distributions(box_chart(sample(1.0, 2.0, nan, 0.1 + 0.2))))
     page.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
@@ -212,24 +200,6 @@ def test_the_first_cell_leads_to_the_jobs_own_page(shown: Open) -> None:
     assert page.page.evaluate("document.querySelector('tbody a').href").endswith("/job-99/a%20b.html")
 
 
-def test_an_index_opens_on_what_leads_on(shown: Open) -> None:
-    index = of(JOBS)
-    page = shown(replace(index, blocks=(curves(LOSS), *index.blocks)))
-    assert page.page.get_attribute("#view", "data-ready") == "table"
-    assert page.page.locator("[role=tab]").all_inner_texts() == ["Charts", "Table"]
-
-
-def test_a_link_opens_the_file_beside_the_page(shown: Open) -> None:
-    page = shown(of(JOBS))
-    beside = page.file.parent / "job-0" / "a b.html"
-    beside.parent.mkdir()
-    beside.write_text("<title>the job</title>", encoding="utf-8")
-    page.page.locator("tbody a").first.click()
-    page.page.wait_for_url("**/job-0/a%20b.html")
-    assert page.page.title() == "the job"
-    page.requests = [address for address in page.requests if "job-0" not in address]
-
-
 def test_long_texts_break_and_the_page_is_no_wider_than_a_phone(shown: Open) -> None:
     page = shown(of(JOBS), viewport={"width": 360, "height": 740})
     assert page.page.evaluate("document.documentElement.scrollWidth") <= 360
@@ -238,13 +208,6 @@ def test_long_texts_break_and_the_page_is_no_wider_than_a_phone(shown: Open) -> 
     name = page.page.locator("tbody td").first.bounding_box()
     assert name["height"] == heights[0]
     assert page.page.locator("tbody tr").first.evaluate("row => getComputedStyle(row.cells[0]).whiteSpace") == "nowrap"
-
-
-def test_facts_that_are_one_row_or_compared_have_no_order(shown: Open) -> None:
-    one = Table("t", "one", "facts", (Column("a"), Column("b")), (("x", 1),))
-    compared = Table("u", "two", "compared", (Column("a"), Column("b")), (("x", 1), ("y", 2)))
-    page = shown(of(one, compared))
-    assert page.page.locator("th button").count() == 0
 
 
 def test_a_row_with_a_picture_is_a_tile_and_what_failed_has_a_red_frame(shown: Open) -> None:

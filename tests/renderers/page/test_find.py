@@ -76,14 +76,6 @@ def test_a_head_is_found_by_its_place_and_by_its_name(shown: Open) -> None:
         assert page.page.get_by_role("combobox", name="Map").input_value() == "5", text
 
 
-def test_what_heads_look_at_is_an_order_of_all_of_them(shown: Open) -> None:
-    """Nobody has to have named them before."""
-    page = shown(report(looking(0.3, 0.0, 0.9, 0.5)), "layer=0&head=1")
-    find(page, "Previous")
-    assert page.page.inner_text("#view h2") == "by previous token, the largest first"
-    assert page.page.locator(".caption strong").all_inner_texts() == [f"head {head}" for head in (2, 3, 0, 1)]
-
-
 def test_a_word_is_found_in_all_heads_and_stays_chosen_in_one(shown: Open) -> None:
     maps = marked()
     page = shown(known(report(maps)), "view=overview")
@@ -105,10 +97,3 @@ def test_what_is_not_there_is_said(shown: Open) -> None:
     page.page.get_by_role("tab", name="Table").click()
     page.ready()
     assert page.page.inner_text("#found") == ""
-
-
-def test_a_word_of_many_is_found_on_one_map(shown: Open) -> None:
-    page = shown(report(random_maps([f"w{place}" for place in range(61)], n_heads=2)), "view=overview")
-    find(page, "w41")
-    assert page.page.get_attribute("#view", "data-ready") == "matrix"
-    assert "query 41 w41 attends to" in page.readout
