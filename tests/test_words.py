@@ -97,3 +97,31 @@ def test_a_participle_would_be_found() -> None:
     tree = ast.parse("def _written(): ...\ndef joined_rows(): ...\ndef need_it(): ...\ndef draw(): ...\n")
     tree.body += ast.parse("class A:\n @property\n def held(self): ...\n def told(self): ...").body
     assert named_by_a_participle(tree) == ["_written", "joined_rows", "told"]
+
+
+NO_VERBS = "a all also an any as at before behind below beside by each every for from how if in it neither no not of on"
+NO_VERBS += (
+    " one only other so some that the their these this those to until what when where whether which who why with"
+)
+
+
+def begins_with_a_verb(docstring: str) -> bool:
+    """Not a function word, a regular participle, a third person or plural, or a noun before "of"."""
+    first, second, *_ = *re.findall(r"[^\s.,:;]+", docstring.lower()), "", ""
+    is_verb = first.isalpha() and first not in NO_VERBS.split() and second != "of"
+    return is_verb and (bool(re.search("(?<!ed)(?<!ing)(?<!s)$|ss$", first)) or first in {*NO_PARTICIPLES, "bring"})
+
+
+def test_docstrings_begin_with_a_verb_all_but_one_in_fifty_of_a_room() -> None:
+    rooms: dict[str, list[str]] = {}
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and (text := ast.get_docstring(node)):
+                rooms.setdefault(path.relative_to(ROOT).parent.as_posix().split("/")[0], []).append(text)
+    without = {room: [text for text in texts if not begins_with_a_verb(text)] for room, texts in rooms.items()}
+    assert {room: texts for room, texts in without.items() if len(texts) > 0.02 * len(rooms[room])} == {}
+
+
+def test_a_docstring_without_a_verb_would_be_found() -> None:
+    texts = ["Of each layer.", "Whether it fits.", "Width of it.", "Raises no error.", "Pass it, of n.", "Read it."]
+    assert [begins_with_a_verb(text) for text in texts] == [False] * 4 + [True] * 2
