@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.startup [--rounds 9]
 
-Seconds of processor time of whole processes, the rows in turns: medians and quartiles, and the median as a multiple of
-what it is to be compared with. A machine that does other things takes more time for the same work.
+Seconds of processor time of whole processes, the rows in turns: medians, and as a multiple of the row above that is
+nothing but Python, or imports.
 """
 
 import os
@@ -12,54 +12,30 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from tests.benchmarks.timing import read_options
 
 ROOT = Path(__file__).parents[2]
+PYTHON = [sys.executable, "-c"]
 ATTNVIZ = str(Path(sys.executable).with_name("attnviz"))
 TEXT = "the film was not good but the acting saved the film and the end"
-NOTHING = "python -c pass"
-BOTH = "import of torch, and of matplotlib's figure and Agg"
-IMPORTS = """
-import torch
-from matplotlib.figure import Figure
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-"""
+IMPORTS = "import torch; from matplotlib.figure import Figure; import matplotlib.backends.backend_agg"
+COMMANDS = {
+    "python -c pass": [*PYTHON, "pass"],
+    "attnviz --help": [ATTNVIZ, "--help"],
+    "attnviz heatmpa (no such command)": [ATTNVIZ, "heatmpa"],
+    "attnviz heatmap --heads 7 (not possible)": [ATTNVIZ, "heatmap", "--text", "x", "--heads", "7"],
+    "import of torch, and of matplotlib's figure and Agg": [*PYTHON, IMPORTS],
+    "attnviz heatmap --heads 8": [ATTNVIZ, "heatmap", "--text", TEXT, "--heads", "8", "--out", "ours"],
+}
 
 
-class Row(NamedTuple):
-    """One kind of process, and what it is a multiple of."""
-
-    name: str
-    command: Sequence[str]
-    against: tuple[str, ...]
-
-
-def rows(folder: str) -> list[Row]:
-    small = (NOTHING,)
-    return [
-        Row(NOTHING, (sys.executable, "-c", "pass"), ()),
-        Row("attnviz --help", (ATTNVIZ, "--help"), small),
-        Row("attnviz heatmpa (no such command)", (ATTNVIZ, "heatmpa"), small),
-        Row("attnviz heatmap --hads 8 (no such option)", (ATTNVIZ, "heatmap", "--hads", "8"), small),
-        Row("attnviz heatmap --heads 7 (not possible)", (ATTNVIZ, "heatmap", "--text", "x", "--heads", "7"), small),
-        Row(BOTH, (sys.executable, "-c", IMPORTS), ()),
-        Row(
-            "attnviz heatmap --heads 8 (8 heads, overview, tables, record)",
-            (ATTNVIZ, "heatmap", "--text", TEXT, "--heads", "8", "--out", f"{folder}/ours"),
-            (BOTH,),
-        ),
-    ]
-
-
-def seconds(row: Row) -> float:
+def seconds(command: list[str], folder: str) -> float:
     """Processor time of one process, with one thread everywhere."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    subprocess.run(row.command, env=environment, cwd=ROOT, capture_output=True, check=False)
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    subprocess.run(command, env=environment, cwd=folder, capture_output=True, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -67,19 +43,12 @@ def seconds(row: Row) -> float:
 def main() -> None:
     rounds = read_options(__doc__, rounds=9).rounds
     with tempfile.TemporaryDirectory() as folder:
-        everything = rows(folder)
-        for row in everything:  # files in the cache, byte code, fonts
-            seconds(row)
-        taken: dict[str, list[float]] = {row.name: [] for row in everything}
-        for _ in range(rounds):
-            for row in everything:
-                taken[row.name].append(seconds(row))
-    print(f"| process | seconds of processor time (quartiles of {rounds}) | as a multiple |")
-    print("|---|---|---|")
-    for row in everything:
-        low, middle, high = statistics.quantiles(taken[row.name], n=4)
-        multiples = [f"{middle / statistics.median(taken[name]):.2f} × {name}" for name in row.against]
-        print(f"| {row.name} | {middle:.3f} ({low:.3f} to {high:.3f}) | {'; '.join(multiples)} |")
+        turns = [[seconds(command, folder) for command in COMMANDS.values()] for _ in range(1 + rounds)]
+    taken = dict(zip(COMMANDS, map(statistics.median, zip(*turns[1:], strict=True)), strict=True))  # the first warms up
+    for name, median in taken.items():
+        against = "import of" if "--heads 8" in name else "python"
+        (base,) = (found for other, found in taken.items() if other.startswith(against))
+        print(f"{median:7.3f} s {median / base:7.2f} × {name}")
 
 
 if __name__ == "__main__":

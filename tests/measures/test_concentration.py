@@ -36,11 +36,6 @@ def test_keys_that_nobody_may_attend_to_are_not_counted() -> None:
     assert query_information(maps).bounds == (0.0, np.log(2))
 
 
-def test_early_keys_of_a_causal_map_receive_more_even_from_uniform_attention() -> None:
-    causal = make_uniform(random_maps(["a", "b", "c"], causal=True))
-    assert average_received(causal)[0, 0] == pytest.approx([11 / 18, 5 / 18, 2 / 18])
-
-
 # --- Attention rollout and uniform attention, by hand ---
 
 

@@ -11,7 +11,6 @@ from attnviz.measures.divergence import (
     jsd,
     max_divergence_from_mean,
     measure_divergences,
-    measure_divergences_across,
     order_by_likeness,
     to_similarity,
     vendi_score,
@@ -51,14 +50,6 @@ def test_divergences_are_means_over_queries() -> None:
         assert apart[one, other] == pytest.approx(jsd(rows[one], rows[other]).mean(), abs=1e-6)
     assert apart.tolist() == apart.T.tolist()
     assert not apart.diagonal().any()
-
-
-def test_heads_of_several_records_are_compared_as_if_they_were_of_one() -> None:
-    several = random_maps(n_heads=3, seed=1), random_maps(n_heads=1, seed=2), random_maps(n_layers=2, n_heads=2, seed=3)
-    layers = [(maps, layer) for maps in several for layer in range(maps.n_layers)]
-    heads = np.concatenate([maps.weights[layer] for maps, layer in layers])
-    assert measure_divergences_across(layers).tolist() == measure_divergences(record(heads[None]), 0).tolist()
-    assert measure_divergences(several[2], 1).tolist() == measure_divergences(record(heads[None, -2:]), 0).tolist()
 
 
 @pytest.mark.parametrize("n_heads", [1, 2, 5])

@@ -82,16 +82,6 @@ def test_a_text_that_one_reads_further(turned: bool) -> None:
     assert "--max-tokens" in caught.value.hint
 
 
-def test_a_middle_that_one_leaves_out() -> None:
-    text = "ab cd ef gh"
-    with pytest.raises(InvalidOption, match="one model reads characters 3 to 4 of"):
-        find_common_units(
-            [cut(text, "ab", "cd", "ef", "gh"), cut(text, "ab", "e", "f", "g")]
-        )  # and 10, but not 3 to 10
-    with pytest.raises(InvalidOption, match="one model reads character 4 of"):
-        find_common_units([cut(text, "ab", "cd", "ef", "gh"), cut(text, "ab", "c", "ef", "gh")])
-
-
 def test_weights_are_summed_over_keys_and_averaged_over_queries() -> None:
     rows = np.array([[0.5, 0.25, 0.25], [0.125, 0.625, 0.25], [0.0, 0.5, 0.5]])
     maps = merge_tokens(record(rows[None, None], tokens("a", "b", "c")), [(0, 1), (2,)])

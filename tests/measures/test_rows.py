@@ -9,7 +9,7 @@ import pytest
 
 from attnviz import records
 from attnviz.measures import rows
-from attnviz.measures.rows import compute_entropies, compute_statistics, head_rows, layer_rows
+from attnviz.measures.rows import compute_statistics, head_rows, layer_rows
 from attnviz.records import AttentionMaps, walk
 from tests.made import cross_maps, random_maps, sink_maps
 
@@ -64,9 +64,3 @@ def test_heads_in_several_threads_have_the_same_bits(maps: AttentionMaps, monkey
     found = compute_statistics(several, 0)
     for name in ("sums", "entropies", "peaks", "peak_keys", "distances", "received"):
         assert np.array_equal(getattr(found, name), getattr(alone, name)), name
-
-
-def test_entropies_are_those_of_each_row_with_nothing_for_zeros() -> None:
-    rows = layer_rows(random_maps(n_heads=3, causal=True), 0)
-    expected = [[-sum(w * np.log(w) for w in row if w > 0) for row in of_head] for of_head in rows]
-    assert compute_entropies(rows) == pytest.approx(np.array(expected), rel=1e-14)

@@ -19,7 +19,7 @@ from attnviz.records.training_metrics import Prediction
 from attnviz.specs import ModelOptions
 from attnviz.text import Document
 from tests import pretrained
-from tests.pretrained import NEEDS, built, configured, saved, tokenizer
+from tests.pretrained import NEEDS, built, saved, tokenizer
 
 LABELS = "AutoModelForSequenceClassification"
 TEXT = "the acting saved the film but it was not good"
@@ -190,12 +190,3 @@ def test_metrics_that_others_wrote_beside_their_model_are_not_taken_for_ours(tmp
     folder = saved(tmp_path, "bert", auto=LABELS)
     (folder / "metrics.json").write_text('{"eval_accuracy": 0.9}')
     assert load_model_metrics(opened(folder)) is None
-
-
-def test_one_label_with_a_probability_is_no_number(tmp_path: Path) -> None:
-    folder = saved(tmp_path, "bert", auto=LABELS, num_labels=1)
-    configured(folder, problem_type="multi_label_classification")
-    model = opened(folder)
-    assert model.answers.kind == "labels"
-    expected = own_logits("bert", TEXT, num_labels=1).sigmoid().tolist()
-    assert classify(model, TEXT)[0].probabilities == pytest.approx(expected, abs=1e-6)

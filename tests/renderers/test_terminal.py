@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from attnviz.renderers import shades
-from attnviz.renderers.terminal.show import Screen, lines, render
+from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Chart, Charts, Column, Heatmap, Report, Scale, Table
 from attnviz.specs import FigureOptions, TableKind
 from tests.made import FILM, HOSTILE, cross_maps, provenance, random_maps, record, report, tokens
@@ -96,13 +96,6 @@ def test_charts_are_not_drawn_and_the_tables_beside_them_are() -> None:
         with_charts, without = (Report("run", "seed 0", blocks) for blocks in ((charts, facts), (facts,)))
         assert shown(kind, of=with_charts) == shown(kind, of=without)
         assert "2  0.2500" in shown(kind, of=with_charts)
-
-
-def test_lines_are_the_text() -> None:
-    assert "".join(lines(report(), "full", Screen())) == render(report(), "full", Screen())
-    assert all(
-        line.endswith("\n") and line.count("\n") == 1 for line in lines(report(), "top", Screen(30, colour=True))
-    )
 
 
 # Hostile tokens

@@ -16,10 +16,10 @@ from attnviz.renderers.figure import files
 from attnviz.renderers.figure.draw import THIN, draw
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.scale import plan_ticks
-from attnviz.renderers.figure.style import DARK, drawing, look_of
+from attnviz.renderers.figure.style import DARK, drawing
 from attnviz.renderers.figure.text import extent
 from attnviz.renderers.figure.words import plan_text
-from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report
+from attnviz.report import FigureStyle, Heatmap, Report
 from tests.renderers.figure.reports import LIFT, drawn, heatmap, labelled, outside, panels, report
 
 PAPER = FigureStyle(width=3.3, header=False)
@@ -117,13 +117,6 @@ def test_a_width_that_is_too_small_is_refused_with_what_would_work() -> None:
         plan_text(panels(11), shown, replace(PAPER, width=1.5, kind="text"))
 
 
-@pytest.mark.parametrize(("font_size", "smallest"), [(6.0, 6.0), (8.0, 6.0), (16.0, 12.0)])
-def test_all_text_follows_the_size_of_the_axes(font_size: float, smallest: float) -> None:
-    _, sizes = look_of("paper", font_size)
-    assert sizes.axis == font_size
-    assert min(*sizes[:-1], *sizes.headings) == smallest
-
-
 def test_without_a_title_a_figure_has_neither_title_nor_subtitle() -> None:
     shown = report(heatmap(5), scale=LIFT)
     with_title, without = (
@@ -207,26 +200,12 @@ def test_text_is_shaded_by_what_each_token_gets() -> None:
     assert [word.value for word in made.words] == pytest.approx([5 / 3, 2 / 3, 2 / 3])
 
 
-def test_a_row_that_is_no_token_is_a_text_of_its_own() -> None:
-    strip = replace(one_hot(), rows=("0", "1", "2"), row_axis="head")
-    made = plan_text(strip, report(strip, scale=LIFT), FigureStyle(kind="text"))
-    assert [word.value for word in made.words] == pytest.approx([1, 1, 1, 3, 0, 0, 1, 1, 1])
-    assert [line.text for line in made.lines if line.text.startswith("head ")] == ["head 0", "head 1", "head 2"]
-
-
 def test_a_text_that_is_written_from_the_right_runs_so() -> None:
     arabic = replace(one_hot(), columns=("سلام", "يا", "عالم"))
     made = plan_text(arabic, report(arabic, title="a"), FigureStyle(kind="text"))
     places = [word.box.left for word in made.words]
     assert places == sorted(places, reverse=True)
     assert made.width == pytest.approx(3.2)  # not as wide as a page
-
-
-def test_long_texts_break_into_lines_within_the_width() -> None:
-    grid = HeatmapGrid("overview", "2 heads", (heatmap(64), heatmap(64)), 2)
-    made = plan_text(grid, report(grid, scale=LIFT), replace(PAPER, kind="text"))
-    assert max(word.box.left + word.box.width for word in made.words) <= 3.3
-    assert len({word.box.top for word in made.words}) > 8
 
 
 def test_the_token_that_attends_is_outlined() -> None:

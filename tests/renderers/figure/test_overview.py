@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -15,7 +15,6 @@ from attnviz.renderers.figure.graph import LOOKS, GraphPlan, plan_graph
 from attnviz.renderers.figure.layout import TextLine
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.style import drawing
-from attnviz.renderers.figure.text import extent
 from attnviz.report import EdgeKind, FigureStyle, Graph, GraphEdge, GraphNode, HeatmapGrid, Report
 from tests.renderers.figure.reports import (
     LIFT,
@@ -62,16 +61,6 @@ def test_layers_and_heads_are_named_once_at_the_edges() -> None:
         assert overlapping([(text.get_text(), text.get_window_extent()) for text in made.figure.texts] + maps) == []
         said = " ".join(made.texts)
         assert "rows are queries, from the top, and columns keys, from the left; tokens are not labelled" in said
-
-
-def test_names_that_would_touch_are_thinned() -> None:
-    made = plan(many(3, 30, 120), report(), FigureStyle())
-    rows, columns = ([line for line in made.lines if line.text.isdecimal() and line.align == each] for each in SIDES)
-    assert 15 <= len(rows) <= 30 < len(columns) < 120
-    for line, other in pairwise(columns):
-        widths = [extent(each.text, each.size).width / 72 for each in (line, other)]
-        assert line.x + widths[0] / 2 < other.x - widths[1] / 2
-    assert all(line.y < other.y - other.size / 72 for line, other in pairwise(rows))
 
 
 @pytest.mark.parametrize("width", [3.3, 7.0])

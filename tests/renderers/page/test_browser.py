@@ -333,19 +333,6 @@ def test_differences_and_maps_without_queries(shown: Open) -> None:
     assert "query 7: head b, key 4 ,: " in page.readout
 
 
-def test_each_picture_has_words(shown: Open) -> None:
-    maps = random_maps(n_heads=2)
-    page = shown(report(maps), "view=matrix")
-    page.page.locator("#view summary").click()
-    first = page.page.locator("details li").first.inner_text()
-    row, column = np.unravel_index(maps.weights[0, 0].argmax(), (N, N))
-    words = maps.queries.pieces
-    assert first.startswith(f"{row} {words[row]} → {column} {words[column]}: ")
-    for name in ("canvas.matrix", ".map canvas"):
-        page.go("view=matrix" if "matrix" in name else "view=overview")
-        assert page.page.locator(name).first.get_attribute("role" if "matrix" in name else "aria-hidden") is not None
-
-
 def test_where_it_comes_from_stands_on_the_page(shown: Open) -> None:
     page = shown(report())
     assert not page.page.is_visible("#about dl")

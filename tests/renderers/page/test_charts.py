@@ -79,16 +79,6 @@ def test_charts_beside_maps_are_on_the_page() -> None:
     assert not [sentence for sentence in found["exactness"] if "not on this page" in sentence]
 
 
-def test_a_page_has_the_scripts_that_it_needs() -> None:
-    def has(of: Report) -> list[bool]:
-        return [name in page(of).inner["script"] for name in ("class Cells", "makers.charts", "makers.table")]
-
-    assert has(replace(report(), blocks=tuple(report().pictures))) == [True, False, False]
-    assert has(of(curves(LOSS))) == [True, True, True]  # numbers of charts are tables
-    assert has(of(FACTS)) == [True, False, True]
-    assert "function overview" not in page(of(FACTS)).inner["script"]
-
-
 def test_no_two_modules_have_the_same_name_for_something() -> None:
     """On a page they are one script."""
     names: list[str] = []

@@ -3,7 +3,7 @@
 import json
 import re
 from base64 import b64decode, b64encode
-from dataclasses import asdict, replace
+from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
 from typing import Any
@@ -14,7 +14,7 @@ import pytest
 from attnviz.errors import InvalidOption
 from attnviz.renderers.page import downsample
 from attnviz.renderers.page.html import html
-from attnviz.report import SCALES, Block, FigureStyle, Heatmap, HeatmapGrid, Note, Report, Scale
+from attnviz.report import Block, FigureStyle, Heatmap, HeatmapGrid, Note, Report, Scale
 from tests.made import (
     HOSTILE,
     cross_maps,
@@ -146,22 +146,6 @@ def test_where_attention_is_allowed() -> None:
     bits = np.unpackbits(np.frombuffer(b64decode(mask), dtype=np.uint8))[: 14 * 14]
     assert (bits.reshape(14, 14).astype(bool) == maps.attendable[0]).all()
     assert content(report(random_maps()))["masks"] == [""]  # everywhere
-
-
-def test_layers_heads_and_scale_are_the_reports() -> None:
-    found = content(replace(report(random_maps(n_layers=2, n_heads=2)), scale=LOG))
-    assert [(each["layer"], each["head"]) for each in found["maps"]] == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    assert found["scales"][0].items() >= (asdict(LOG) | asdict(SCALES["log"])).items()
-    assert [scale["kind"] for scale in found["scales"][1:]] == ["lift", "fixed", "shared"]
-    assert found["pictures"][0]["scale"] is None
-
-
-def test_positions_are_those_of_the_text() -> None:
-    shown = next(each for each in report(random_maps(n_heads=1)).pictures if isinstance(each, Heatmap))
-    shown = replace(shown, row_positions=tuple(range(3, 17)))
-    (rows, columns) = content(Report("t", "s", (shown,)))["axes"]
-    assert rows["positions"] == [str(position) for position in range(3, 17)]
-    assert columns["positions"][0] == "0"
 
 
 def test_spaces_and_markers_of_the_text() -> None:

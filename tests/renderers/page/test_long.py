@@ -11,13 +11,12 @@ from attnviz.measures import rows
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import CAUSAL, EVERYWHERE, Factors, Window
 from attnviz.renderers.page import downsample
-from attnviz.renderers.page import factor_parts as factors
 from attnviz.renderers.page.document import content
 from attnviz.report import FigureStyle, Heatmap, RenderedFrom, Report
 from attnviz.specs import FigureOptions
 from attnviz.views import head_pictures
 from attnviz.views.heatmap import heatmap_report
-from tests.browser import WIDTHS, Open, number_in
+from tests.browser import WIDTHS, Open
 from tests.made import HOSTILE, provenance, tokens
 from tests.records.formula import by_formula
 
@@ -140,18 +139,6 @@ def test_cells_have_the_colour_of_their_mean_by_the_scale_of_figures(shown: Open
 
 
 @pytest.mark.slow
-def test_arrows_of_the_choice_of_maps_go_to_other_heads_and_keep_what_was_chosen(shown: Open, pooled: None) -> None:
-    maps, weights = factored(n_heads=3, n_groups=1)
-    page = shown(report(maps), "layer=0&head=0&query=7&key=4&digits=all")
-    page.page.get_by_role("combobox", name="Map").focus()
-    for head in (1, 2):
-        page.press("ArrowDown")
-        page.ready()
-        assert page.readout.startswith(f"layer 0, head {head}, ")
-        assert float(number_in(page.readout)) == pytest.approx(mean_in(weights[head], 2, 1), rel=1e-5)
-
-
-@pytest.mark.slow
 def test_a_link_a_search_and_the_command_name_tokens_of_a_block(shown: Open, pooled: None) -> None:
     of = replace(report(factored()[0]), render=RenderedFrom("a.safetensors", "", ""))
     page = shown(of, "view=matrix&layer=0&head=1&query=25")
@@ -170,16 +157,6 @@ def test_a_long_text_is_no_wider_than_the_screen(shown: Open, pooled: None) -> N
         page.page.set_viewport_size({"width": width, "height": 844})
         page.go(f"view={view}&layer=0&head=9")
         assert page.page.evaluate("document.documentElement.scrollWidth") <= width, view
-
-
-@pytest.mark.slow
-def test_heads_that_find_no_room_are_said(shown: Open, pooled: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(factors, "ROOM", 1_000)
-    page = shown(report(factored()[0]), "layer=0&head=0")
-    assert page.page.locator("#beside tr").count() == 10
-    assert "For 1 more head, from layer 0, head 1 on, there is no room" in page.page.text_content("#about")
-    page.go("layer=0&head=1")
-    assert page.page.locator("#beside .passage").first.locator("button").count() == 9  # blocks
 
 
 def test_what_is_not_pooled_has_no_factors() -> None:
