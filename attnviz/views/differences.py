@@ -37,7 +37,7 @@ def diff_report(diff: Diff, sides: tuple[str, str], shown: Sequence[str]) -> Rep
         blocks=(
             *(Note(note, leads=True) for note in notes),
             *([_list_numbers(numbers, is_detail=not shown)] if numbers else []),
-            *([_list_differences(others[:MAX_ROWS], len(others))] if len(others) > len(notes) else []),
+            *([list_differences(others[:MAX_ROWS], len(others))] if len(others) > len(notes) else []),
             *map(Note, _remarks(diff)),
         ),
         data={
@@ -129,11 +129,12 @@ def _format_value(value: Value | None) -> str:
     return f"{value:.9g}" if isinstance(value, float) else shorten_text(value or "")
 
 
-def _list_differences(differences: Sequence[Difference], total: int) -> Table:
-    """List differences, which are the first of `total`."""
+def list_differences(differences: Sequence[Difference], total: int, thumbs: tuple[str, ...] = ()) -> Table:
+    """List differences, which are the first of `total`; `thumbs` are pictures of before, after and where."""
     more = f", {len(differences)} of {total:,}: --json has all" if len(differences) < total else ""
     rows: list[Row] = [(describe_difference(each),) for each in differences]
-    return Table("differences", f"What differs{more}", "compared", (Column("difference"),), rows, is_detail=True)
+    column = Column("difference", "of pictures: before, after, where" if thumbs else "")
+    return Table("differences", f"What differs{more}", "compared", (column,), rows, thumbs=thumbs, is_detail=True)
 
 
 def _list_numbers(changes: Sequence[Difference], is_detail: bool) -> Table:

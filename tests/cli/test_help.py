@@ -241,4 +241,5 @@ def test_one_name_means_one_thing() -> None:
         "workers",
         "top_k",
         "table",
+        "format",
     }

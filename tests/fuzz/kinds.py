@@ -267,7 +267,7 @@ def written_configs(_: Arena) -> st.SearchStrategy[Attempt]:
         return Attempt("good.yaml", data, ("batch", "good.yaml", "--out", "out", *more), ("out",))
 
     good = damaged(GOOD.encode())
-    return st.builds(attempt, configs() | good, st.sampled_from([[], ["--force"]]))
+    return st.builds(attempt, configs() | good, st.sampled_from([[], ["--dry-run"], ["--fail-fast"], ["--force"]]))
 
 
 KINDS: dict[str, Kind] = {

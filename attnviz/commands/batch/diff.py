@@ -2,6 +2,7 @@
 
 import filecmp
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -14,22 +15,25 @@ from attnviz.commands.batch.diff_batches import check_sizes, compare_batches, co
 from attnviz.commands.batch.manifests import from_file, job_from_manifest
 from attnviz.commands.batch.spec import DiffSpec
 from attnviz.commands.batch.workers import run_jobs
-from attnviz.errors import DifferencesFound, InvalidOption, InvalidSource
+from attnviz.errors import DifferencesFound, InputError, InvalidOption, InvalidSource
 from attnviz.measures import ALL, split_names
 from attnviz.records import AttentionMaps
 from attnviz.records.arithmetic import count_cores
 from attnviz.records.differences import JSD, OTHER_BYTES, TOP_KEY, WEIGHT, Diff, Difference, Tolerances
 from attnviz.registry import load, suggest_name
+from attnviz.renderers import PAGE_FORMAT, choose_renderers
+from attnviz.report import FigureStyle, Report, Table
 from attnviz.running import Events, Progress, Result
 from attnviz.running.executors import open_executor
 from attnviz.running.versions import read_versions
 from attnviz.store.manifest import NAME, Entry, Manifest
 from attnviz.store.parts import temporary_folder
 from attnviz.store.weights import find_kind
-from attnviz.views.differences import diff_report
+from attnviz.views.differences import diff_report, group_differences, list_differences
 from attnviz.views.record_changes import compare_records
 
 DEFAULT = "entropy"
+MAX_SHOWN = 40  # differences on a page; a picture beside the other takes about 60 kB
 COMPARED = dict(command.compares for command in COMMANDS if command.compares)  # by the name of the file
 
 
@@ -63,13 +67,13 @@ def diff(spec: DiffSpec) -> Events:
     if kind == ".json":
         folders = [file.parent for file in files]
         found = compare_batches(folders, [from_file(file) for file in files], tolerances)
-        return iter((_report(found, spec, tolerances),))
+        return iter((_report(found, spec, tolerances, folders),))
     compare = load(COMPARED[kind]) if kind in COMPARED else partial(_compare_files, spec)
     found = compare(*files, tolerances)
     if not (found.differences or filecmp.cmp(*files, shallow=False)):  # they say the same, and have other bytes
         of_bytes = [Difference("bytes", said="not the same, though what the files say is")]
         found = replace(found, differences=of_bytes) if spec.exact else replace(found, counts={OTHER_BYTES: 1})
-    return iter((_report(found, spec, tolerances),))
+    return iter((_report(found, spec, tolerances, files),))
 
 
 def _tolerances(spec: DiffSpec) -> Tolerances:
@@ -123,14 +127,14 @@ def _again(spec: DiffSpec, file: Path, batch: Manifest, tolerances: Tolerances) 
         raise InvalidSource(f"{file} holds no jobs", hint="attnviz batch fills it.")
     olds, made = {entry.name: entry for entry in batch.jobs}, dict[str, Entry]()
     with temporary_folder() as place, open_executor(min(count_cores(), len(jobs))) as (executor, _):
-        for done in run_jobs(jobs, place, {}, executor):
+        for done in run_jobs(jobs, place, {}, executor, fail_fast=False):
             # The defaults that a fingerprint holds are those of this version: what counts is what came of them.
             old = olds[done.entry.name]
             made[old.name] = replace(done.entry, fingerprint=old.fingerprint)
             yield Progress(len(made), len(jobs), "jobs", old.name)
         remade = Manifest(batch.configs, read_versions(), tuple(made[job.name] for job in jobs))
         found = compare_batches((file.parent, place), (batch, remade), tolerances)
-        yield _report(found, spec, tolerances)
+        yield _report(found, spec, tolerances, (file.parent, place))
 
 
 def _compare_files(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerances) -> Diff:
@@ -167,8 +171,14 @@ def _check_names(names: Iterable[str], known: Sequence[str]) -> None:
             raise InvalidOption(f"no measure {name!r} in what is compared", hint=suggest_name(name, known))
 
 
-def _report(found: Diff, spec: DiffSpec, tolerances: Tolerances) -> Result:
-    """Report the differences, or where --measure asks for numbers these; and what is always said of two records."""
+def _report(found: Diff, spec: DiffSpec, tolerances: Tolerances, sides: Sequence[Path]) -> Result:
+    """Report the differences, or where --measure asks for numbers these; and what is always said of two records.
+
+    `sides` are folders or files.
+    """
+    formats = [plugin.name for plugin in choose_renderers(spec.figure.format, spec.figure.open)]
+    if drawn := [name for name in formats if name != PAGE_FORMAT]:
+        raise InvalidOption(f"diff draws no {drawn[0]}", hint="--format html is a page of what differs.")
     asked = split_names(spec.measure)
     _check_names(tolerances.named, [WEIGHT, *found.measures])
     _check_names([name for name in asked if name != ALL], found.measures)
@@ -176,4 +186,31 @@ def _report(found: Diff, spec: DiffSpec, tolerances: Tolerances) -> Result:
     report = diff_report(found, (spec.before, spec.after or "the same, made again"), shown)
     after = "what is made again" if spec.after is None else spec.after
     failure = DifferencesFound(f"{report.title} between {spec.before} and {after}") if found.differences else None
-    return Result(report, failure=failure)
+    files = (_write_page(report, found, store.check_output_folder(spec.figure.out), sides),) if formats else ()
+    return Result(report, files=files, failure=failure)
+
+
+def _write_page(report: Report, found: Diff, folder: Path, sides: Sequence[Path]) -> Path:
+    """Write the report as a page that begins with settings that differ, then has the pictures that differ most."""
+    from attnviz.renderers.page.html import html  # only now, as what draws takes a while
+
+    in_order = [each for kind in group_differences(found.differences) for each in kind]
+    chosen = sorted(in_order, key=lambda each: (not each.what.startswith("setting"), not each.is_picture))[:MAX_SHOWN]
+    thumbs = tuple(_show(each, sides) for each in chosen)
+    table = list_differences(chosen, len(found.differences), thumbs if any(thumbs) else ())
+    others = (block for block in report.blocks if not isinstance(block, Table) or block.name != table.name)
+    ((_, page),) = html(replace(report, blocks=(table, *others)), FigureStyle())
+    with store.locked(folder):
+        store.write(folder / "diff.html", page)
+    return folder / "diff.html"
+
+
+def _show(difference: Difference, sides: Sequence[Path]) -> str:
+    """Return two pictures that differ and where they do, as a data: address; "" of all else."""
+    from attnviz.renderers.figure.image import show_difference  # only now, as what draws takes a while
+
+    if difference.is_picture:
+        with suppress(InputError, OSError):  # what is no picture, or too large: its line says so
+            one, other = (side / difference.file if is_folder(side) else side for side in sides)
+            return show_difference(one.read_bytes(), other.read_bytes())
+    return ""

@@ -2,9 +2,11 @@
 
 from dataclasses import MISSING, dataclass
 
-from attnviz.options import ARGUMENT, CHECK, OUTPUT, option
+from attnviz.options import ARGUMENT, CHECK, OUTPUT, Option, group, option
 from attnviz.running.cluster_options import MANY
-from attnviz.specs import MEASURE, TABLE, AnswerKind, PrintOptions
+from attnviz.specs import MEASURE, TABLE, AnswerKind, FigureOptions, PrintOptions
+
+SIDE_BY_SIDE = Option("html: also show pictures before, after and where they differ.", OUTPUT, "NAME")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +21,8 @@ class BatchSpec:
     out: str | None = option(None, "Folder to write to; default: what configs say, or figures.", OUTPUT, "DIR")
     workers: int | None = option(None, "Processes; default: one for each core.", OUTPUT, "N", limits=MANY)
     force: bool = option(False, "Make everything again, also what did not change.", OUTPUT)
+    fail_fast: bool = option(False, "Stop at the first job that fails.", OUTPUT)
+    dry_run: bool = option(False, "List what would be made, and make nothing.", OUTPUT)
     schema: bool = option(False, "Print what a config may say, as a JSON Schema for editors.", OUTPUT)
     printing: PrintOptions = PrintOptions()
 
@@ -46,6 +50,9 @@ class DiffSpec:
     )
     root: str = option(".", "Of --again: where relative paths in the configs start from.", CHECK, "DIR")
     measure: tuple[str, ...] = MEASURE.field(())  # whose numbers are listed; empty: none
+    figure: FigureOptions = group(
+        FigureOptions(format=(), out="differences"), "format", "out", "open", format=SIDE_BY_SIDE
+    )
     max_memory: float = option(4.0, "GiB that the process may take for two files.", CHECK)
     table: AnswerKind = TABLE.field("answer")
     printing: PrintOptions = PrintOptions()

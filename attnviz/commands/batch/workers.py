@@ -29,7 +29,9 @@ class Done:
     disk_failed: bool = False  # that is why it failed
 
 
-def run_jobs(jobs: Sequence[Job], folder: Path, earlier: Mapping[str, Entry], executor: Executor) -> Generator[Done]:
+def run_jobs(
+    jobs: Sequence[Job], folder: Path, earlier: Mapping[str, Entry], executor: Executor, fail_fast: bool
+) -> Generator[Done]:
     """Yield each job as it is done; those that read what others make come after these.
 
     `earlier` are entries of a run before: what did not change since is not made again. Raises InvalidOption for jobs
@@ -58,6 +60,8 @@ def run_jobs(jobs: Sequence[Job], folder: Path, earlier: Mapping[str, Entry], ex
             yield done
             if done.how == "failed":
                 failed.add(done.entry.name)
+                if fail_fast:
+                    return
         order.done(*ready)
 
 

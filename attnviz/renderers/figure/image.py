@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from PIL import Image, ImageChops, ImageStat
+from PIL import Image, ImageChops, ImageOps, ImageStat
 
 from attnviz.errors import InvalidSource
 from attnviz.shapes import Grey
 
 THUMB = 480, 360  # pixels at most of a figure on a page that leads to it: sharp at half the size on a dense screen
 MAX_PIXELS = 100_000_000  # as of a figure of ours
+PART = 640, 640  # pixels at most of a picture beside the other
 
 
 def resize(pixels: Grey, height: int, width: int) -> Grey:
@@ -58,6 +59,21 @@ def compare(before: bytes, after: bytes, max_pixels: int = MAX_PIXELS) -> PixelD
     apart = ImageChops.difference(one, other)
     mean_square = sum(ImageStat.Stat(apart).sum2) / np.asarray(apart).size
     return PixelDifference(sizes, sqrt(mean_square), int(np.asarray(apart).any(axis=-1).sum()))
+
+
+def show_difference(before: bytes, after: bytes) -> str:
+    """Return two PNGs and, if they are of one size, where they differ: small, side by side, as a data: address.
+
+    Raises as `compare`.
+    """
+    one, other = shown = [_open(data, MAX_PIXELS).convert("RGB") for data in (before, after)]
+    if one.size == other.size:
+        shown.append(ImageOps.invert(ImageOps.autocontrast(ImageChops.difference(one, other))))
+    parts = [ImageOps.contain(each, PART) for each in shown]
+    strip = Image.new("RGB", (len(parts) * PART[0], max(part.height for part in parts)), "white")
+    for place, part in enumerate(parts):
+        strip.paste(part, (place * PART[0], 0))
+    return write_address(strip)
 
 
 def _open(data: bytes, max_pixels: int) -> Image.Image:

@@ -1,6 +1,8 @@
 """What differs between two batches: what they are made from, their jobs, numbers and files."""
 
+import re
 import shutil
+from base64 import b64decode
 from collections import Counter
 from dataclasses import replace
 from functools import partial
@@ -27,6 +29,7 @@ from tests import events
 from tests.attacks.endings import RunHere
 from tests.commands.batch import batches
 from tests.events import result
+from tests.made import page_content
 from tests.test_first_screens import NUMBER
 
 SPEC = DiffSpec(before="baseline", after="figures")
@@ -304,8 +307,8 @@ def test_a_job_that_fails_is_a_difference(pair: Path, before: str, after: str) -
 
 
 def test_a_difference_has_its_own_exit_code(pair: Path, run_here: RunHere) -> None:
-    run = run_here("diff", "baseline", "figures")
-    assert (run.exit_code, run.stderr) == (0, "")
+    run = run_here("diff", "baseline", "figures", "--format", "html")
+    assert (run.exit_code, run.stderr) == (0, "note: wrote differences/diff.html\n")
     assert run.stdout.startswith("No difference\n")
     batches.change(pair / "figures", "first", lambda entry: batches.shifted(entry, "entropy", 0, 1, 0.25))
     (pair / "figures" / "second" / "overview.png").unlink()
@@ -325,6 +328,22 @@ def test_the_first_screen_of_two_batches_that_differ_much_is_small(pair: Path, r
     assert screen.startswith("34 differences\n")
     assert len(screen.splitlines()) <= 15
     assert len(NUMBER.findall(screen)) <= 20
+
+
+def test_a_page_shows_both_sides_of_pictures_and_those_that_differ_most_first(pair: Path, run_here: RunHere) -> None:
+    for side in ("baseline", "figures"):
+        for name, grey in (("a", 10), ("b", 200)):
+            written = BytesIO()
+            Image.new("L", (64, 64), 255 - grey * (side == "figures")).save(written, "PNG")
+            batches.put(pair / side, f"first/{name}.png", written.getvalue())
+    assert run_here("diff", "baseline", "figures", "--format", "html", "--out", "page").exit_code == 3
+    page = str(page_content(pair / "page/diff.html"))
+    assert page.rindex("first: b.png") < page.rindex("first: a.png")
+    for strip, shade in zip(re.findall("data:image/webp;base64,([^']+)", page), (200, 10), strict=True):
+        with Image.open(BytesIO(b64decode(strip))) as image:
+            shown = [image.convert("L").getpixel((place, 32)) for place in (32, 672)]
+        assert shown == pytest.approx([255, 255 - shade], abs=3)
+    assert "diff draws no png" in run_here("diff", "baseline", "figures", "--format", "png").stderr
 
 
 def test_a_manifest_is_named_or_its_folder(pair: Path) -> None:

@@ -1,5 +1,6 @@
 """Batches as processes, and the gallery, whose commands and pictures are those of its config."""
 
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -54,6 +55,19 @@ def test_each_problem_of_a_config_is_a_line(attnviz: RunHere, tmp_path: Path) ->
     assert first == "error: c⏎.yaml:1:25: jobs[0].heatmap.heads: write a whole number, not 'x'"
     assert "x1b[31m" in second
     assert third.startswith("error: c⏎.yaml:1:61: jobs[1].name: '../../x' cannot be a name: ")
+
+
+def test_a_dry_run_lists_jobs(attnviz: RunHere, tmp_path: Path) -> None:
+    config = str(ROOT / "sample_configs/matrix.yaml")
+    run = worked(attnviz("batch", config, "--dry-run"))
+    assert len(run.stdout.splitlines()) == 12
+    assert "grid-heads-8-index-2: heatmap " in run.stdout
+    assert not list(tmp_path.iterdir())
+    jobs = json.loads(worked(attnviz("batch", config, "--dry-run", "--json")).stdout)["jobs"]
+    assert len(jobs) == 12
+    listed = worked(attnviz("batch", config, "--dry-run", "--print", "csv")).stdout
+    assert all(listed.count(f"{job['job']},") == 1 for job in jobs)
+    assert {job["settings"]["heads"] for job in jobs} >= {8}
 
 
 @pytest.mark.slow

@@ -35,11 +35,16 @@ def jobs(*texts: str, **more: object) -> list[Job]:
 
 
 def run(
-    these: list[Job], folder: Path, earlier: dict[str, Entry] | None = None, *, here: bool = True
+    these: list[Job],
+    folder: Path,
+    earlier: dict[str, Entry] | None = None,
+    *,
+    here: bool = True,
+    fail_fast: bool = False,
 ) -> dict[str, Done]:
     """In this process, or in one of its own."""
     with open_executor(1, inline=here) as (executor, _):
-        return {done.entry.name: done for done in run_jobs(these, folder, earlier or {}, executor)}
+        return {done.entry.name: done for done in run_jobs(these, folder, earlier or {}, executor, fail_fast)}
 
 
 @pytest.fixture(autouse=True)
@@ -89,6 +94,10 @@ def test_a_folder_of_a_job_that_is_a_link_is_not_followed(tmp_path: Path) -> Non
     failed = run(jobs("one"), tmp_path / "out", {"job-0": old})["job-0"]
     assert "job-0 is a symbolic link, which is not followed" in failed.entry.error
     assert [path.read_bytes() for path in (tmp_path / "theirs").iterdir()] == [b"theirs"]
+
+
+def test_fail_fast_stops_at_the_first(tmp_path: Path) -> None:
+    assert list(run(jobs("", "two", "three"), tmp_path, here=False, fail_fast=True)) == ["job-0"]
 
 
 @pytest.mark.slow
@@ -178,7 +187,7 @@ def test_left_in_the_middle_all_processes_end(tmp_path: Path) -> None:
 
 def _events(these: list[Job], folder: Path) -> Iterator[Done]:
     with open_executor(2) as (executor, _):
-        yield from run_jobs(these, folder, {}, executor)
+        yield from run_jobs(these, folder, {}, executor, fail_fast=False)
 
 
 def die_once(mark: Path, number: int) -> int:
