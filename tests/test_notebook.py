@@ -178,15 +178,6 @@ def test_maps_on_given_axes_lie_on_nothing_else(layout: Any, n_rows: int, n_colu
     assert bool(many[0, 0].get_xlabel()) == (n_rows == 1)
 
 
-def test_tables_hold_every_weight() -> None:
-    maps = windowed_maps()
-    frame = maps.to_pandas()
-    assert len(frame) == 2 * int(maps.attendable.sum())
-    (at,) = frame.query("layer == 1 and head == 1 and query == 3 and key == 2").itertuples()
-    assert at.weight == maps.weights[1, 1, 3, 2]
-    assert (at.query_token, at.key_token) == ("t3", "t2")
-
-
 def test_measures_are_a_table_by_layer_and_head() -> None:
     """A measure of all heads of a layer has a row of its own, without a head."""
     maps = random_maps(n_layers=2, n_heads=3)

@@ -87,14 +87,6 @@ def test_a_source_is_opened_once_whatever_else_is_asked() -> None:
         assert load_corpus(TextOptions(dataset="sample", split="test")) is not first
 
 
-def test_elsewhere_a_file_is_read_again(tmp_path: Path) -> None:
-    file = tmp_path / "text.txt"
-    spec = TextOptions(text_file=(str(file),))
-    for text in ("one", "two"):
-        file.write_text(text, encoding="utf-8")
-        assert load_corpus(spec).documents[0].text == text
-
-
 def test_a_checkpoint_is_loaded_once_and_read_differently() -> None:
     with caching():
         short, whole = (load_encoder(ModelOptions(model="multi:2", max_tokens=n)) for n in (3, None))

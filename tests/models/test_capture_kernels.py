@@ -85,14 +85,6 @@ def test_leading_axes(leading: tuple[int, ...], merged: tuple[int, int]) -> None
     assert call.attendable.shape == (merged[0], 5, 6)
 
 
-def test_a_mask_of_more_leading_axes_keeps_to_its_rows() -> None:
-    states = drawn(9, 2, 3, 1, 4, 8)
-    allowed = torch.ones(2, 1, 1, 4, 4, dtype=torch.bool)
-    allowed[1, ..., 3] = False
-    call = only(lambda: SDPA(states, states, states, allowed))
-    np.testing.assert_array_equal(call.attendable[:, 0, 3], [True] * 3 + [False] * 3)
-
-
 @pytest.mark.parametrize(
     ("dtype", "atol", "error"),
     [(torch.float16, 2e-3, 1e-3), (torch.bfloat16, 2e-2, 5e-3), (torch.float64, 1e-7, 1e-14)],

@@ -91,13 +91,6 @@ def test_a_temperature_changes_no_label(seed: int, temperature: float) -> None:
     np.testing.assert_allclose(odds, (found[:, 1] - found[:, 0]).numpy() / temperature, atol=1e-4)
 
 
-def test_logits_are_not_divided_by_the_temperature() -> None:
-    made = Classifier(ClassifierConfig(replace(SIZES, n_layers=0))).eval()
-    before = read(made, [1, 2])
-    made.temperature.fill_(5)
-    assert read(made, [1, 2]).equal(before)
-
-
 def calibrated_logits() -> tuple[Tensor, Tensor]:
     """Odds of 4 to 1 for label 1 that hold for eight of ten, and odds of 3 to 2 for label 0 that hold for six."""
     logits = torch.tensor([[0.0, 4.0]] * 10 + [[1.5, 0.0]] * 10)

@@ -110,12 +110,6 @@ def test_positions_from_anywhere_on_are_a_piece_of_the_long_table(start: int, n_
         assert embedded(made, *[PAD_ID] * n_tokens).equal(SCALE * positions(start + n_tokens, d_model)[start:])
 
 
-def test_a_far_place_takes_no_longer_than_a_near_one() -> None:
-    """A table of all positions before it would not fit into any memory."""
-    made = TextEmbedding(N_WORDS, 6, reach=10**15).train()
-    assert embedded(made, PAD_ID).shape == (1, 6)
-
-
 def test_dropout_of_the_embedding_zeroes_its_share_and_makes_up_for_it() -> None:
     """An encoder without blocks gives its embedding."""
     torch.manual_seed(2)

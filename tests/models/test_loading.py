@@ -98,22 +98,6 @@ def test_a_folder_is_called_so_that_it_tells_which_model_it_holds(path: str, cal
 
 
 @pytest.mark.parametrize(
-    ("card", "called"),
-    [
-        ("---\nlanguage: en\n---\n\n# all-MiniLM-L6-v2\nThis is a model.\n# Usage\n", "all-MiniLM-L6-v2"),
-        ("---\nmodel-index:\n- name: org/mine\n  results: []\n---\n# BERT\n", "org/mine"),
-        ("# A model for sentences\n", "minilm/model"),
-        ("\x00\xff", "minilm/model"),
-    ],
-)
-def test_a_folder_whose_name_says_nothing_is_called_as_its_card_says(card: str, called: str, tmp_path: Path) -> None:
-    for folder, name in (("model", called), ("telling", "telling")):
-        (tmp_path / "minilm" / folder).mkdir(parents=True)
-        (tmp_path / "minilm" / folder / "README.md").write_text(card, encoding="latin-1")
-        assert folder_name(tmp_path / "minilm" / folder) == name
-
-
-@pytest.mark.parametrize(
     ("kind", "can"),
     [
         ("single", {Traceable, Classifies}),

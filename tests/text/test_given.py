@@ -200,6 +200,7 @@ def test_a_text_that_looks_like_a_binary_is_read(text: str, tmp_path: Path) -> N
     assert load_corpus(TextOptions(text_file=(str(tmp_path / "a.txt"),))).texts == (text,)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_text_that_is_the_name_of_a_file_is_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its name was drawn: "a . txt"."""
     monkeypatch.chdir(tmp_path)

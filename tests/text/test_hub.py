@@ -132,18 +132,9 @@ def test_a_folder_of_the_same_name_is_mentioned(tmp_path: Path, monkeypatch: pyt
         opened("imdb")
 
 
-def generation_failed() -> Exception:
-    from datasets.exceptions import DatasetGenerationError
-
-    error: Exception = DatasetGenerationError("An error occurred while generating the dataset")
-    error.__cause__ = OSError(28, "No space left on device")
-    return error
-
-
 @pytest.mark.parametrize(
     ("failure", "reason"),
     [
-        (generation_failed, "No space left on device"),
         (lambda: ValueError("Config name is missing.\nPlease pick one:\n a\n b"), "Config name is missing"),
         (lambda: ConnectionError("Couldn't reach the hub (timed out)"), "Couldn't reach the hub (timed out)"),
         (lambda: StopIteration(), "StopIteration"),

@@ -50,15 +50,6 @@ def test_a_mean_is_drawn_under_its_name_with_what_it_hides() -> None:
     assert table(shown, "layer-1-mean-top").rows[0][3] == pytest.approx(float(maps.weights[1].mean(axis=0)[0].max()))
 
 
-def test_several_layers_say_from_where_to_where() -> None:
-    maps = random_maps(n_layers=3, n_heads=3)
-    apart = sorted(f"{divergence(layer.astype(np.float64)):.2f}" for layer in maps.weights)
-    shown = show(maps, head=("mean",))
-    assert f"by {apart[0]} to {apart[-1]} of at most" in shown.subtitle
-    assert (overview(shown).title, overview(shown).n_columns) == ("3 layers, mean of 3 heads each", 3)
-    assert [row[:2] for row in table(shown, "heads").rows] == [(layer, "mean") for layer in range(3)]
-
-
 def test_heads_and_mean_stand_in_the_order_given() -> None:
     maps = random_maps(n_layers=2, n_heads=3)
     shown = show(maps, head=("2,mean,0",))

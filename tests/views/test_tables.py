@@ -121,13 +121,6 @@ def test_a_hidden_token_is_neither_query_nor_key_and_the_others_keep_their_posit
     assert row[2:-2] == heads_table(sharp, measure_maps(sharp), [0], [0]).rows[0][2:-2]  # measures count every token
 
 
-def test_a_pair_that_may_not_be_is_never_the_strongest() -> None:
-    attendable = np.array([[1, 0, 0], [1, 0, 1], [1, 1, 0]], dtype=bool)
-    weights = np.array([[1, 0, 0]] * 3)[None, None]
-    maps = record(weights, tokens("a", "b", "c"), attendable=attendable)
-    assert heads_table(maps, (), [0], [0], drop_first=True).rows[0][3:] == ("1 b → 2 c", 0.0)
-
-
 def test_queries_that_may_attend_to_nothing_that_is_drawn() -> None:
     attendable = np.array([[1, 1, 1], [1, 0, 0], [1, 0, 0]], dtype=bool)
     maps = record(np.array([[1, 0, 0]] * 3)[None, None], attendable=attendable)

@@ -209,7 +209,6 @@ NAMED = dict.fromkeys((*HOSTILE, *SCRIPTS, LONG, "", " ", "_a"), (1.0, 2.0))
 HOSTILE_CHARTS: dict[str, Charts] = ALL | {
     "hostile lines": curves(replace(lines(**NAMED), at=(1.0, "$5$"))),
     "long lines": curves(*(line_chart({LONG: ((1.0, 2.0), (1.0, 2.0))}, LONG, LONG, at=(1.0, LONG)),) * 3),
-    "formulas": curves(line_chart({"_$_$": ((0.0, 1.0), (0.0, 1.0))}, "$$", r"$\frac$", at=(0.0, "$5$")), LOSS),
     "huge lines": curves(
         line_chart({"a": ((1e12, 3e12), (123456789.0, 123456789.5))}, at=(1e12, "kept")),
         line_chart({"b": ((0.0, 1e-12), (1e-30, 3e-30))}),
@@ -218,15 +217,11 @@ HOSTILE_CHARTS: dict[str, Charts] = ALL | {
     "piled lines": curves(lines(**{PILED: (1.0, 2.0), "b": (1.0, 2.0)})),
     "no chart": curves(),
     "hostile samples": distributions(box_chart(*(spread(31, name, name) for name in NAMED))),
-    "long samples": distributions(*(box_chart(spread(31, LONG[:60], LONG), title=LONG, y_axis=LONG),) * 3),
     "huge samples": distributions(
         box_chart(sample(*(1e99 * value for value in spread(40).values)), sample(*[-1e100, 1e100] * 20, label="1")),
         box_chart(sample(*(1e-99 * value for value in spread(40).values)), sample(*[1e-300, 2e-300] * 20, label="1")),
         box_chart(sample(*(1e9 + 1e-3 * value for value in spread(40).values))),
     ),
-    "one far out": distributions(box_chart(sample(*[0.0] * 60, 1.0), sample(*[0.0] * 10, 1e9, label="1"))),
-    "five in two columns": distributions(*[heads(6)] * 5),
-    "columns to spare": distributions(heads(6), n_columns=9),
 }
 
 

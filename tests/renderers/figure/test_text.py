@@ -104,6 +104,7 @@ exec(sys.argv[1])
 sys.stdout.buffer.write(stamp("⊥ a", Face(10), 100).alpha.tobytes() + repr(extent("⊥ a", 10)).encode())
 sys.stdout.buffer.write(next(svg(shown, FigureStyle()))[1])
 """
+BOLD = 'matplotlib.rcParams["font.weight"] = "bold"'
 # Where a font that matplotlib has listed is gone, it makes its list anew, without ours.
 GONE = """
 fontManager.ttflist.append(replace(fontManager.ttflist[0], fname="gone.ttf", name="Gone"))
@@ -117,6 +118,6 @@ def test_what_matplotlib_knows_of_fonts_reaches_no_text(tmp_path: Path) -> None:
         subprocess.run(
             [sys.executable, "-c", STATE, state], env=bare_environment(tmp_path), check=True, capture_output=True
         ).stdout
-        for state in ("", 'matplotlib.rcParams["font.weight"] = "bold"', GONE, "[*pdf(shown, FigureStyle())]")
+        for state in ("", f"{BOLD}\n{GONE}\n[*pdf(shown, FigureStyle())]")
     }
     assert len(found) == 1

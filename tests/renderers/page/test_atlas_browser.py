@@ -171,28 +171,6 @@ def test_points_have_the_numbers_of_heads_where_there_is_room(shown: Open) -> No
     assert f"Too close to others for a number: {9 - len(numbers)}." in page.page.inner_text("#view")
 
 
-def test_shares_of_several_sizes_have_an_axis_of_factors(shown: Open) -> None:
-    entropy, previous, induction = atlas()["measures"]
-    shares = previous | {"values": (1.0, 0.1, 0.01, 0.001, 1e-9, 0.0)}
-    page = shown(atlas_report(measures=[entropy, shares, induction]), f"{POINTS}&x=entropy&y=to+previous")
-    up = page.page.locator(".all .point circle").evaluate_all(
-        "all => all.map((each) => Number(each.getAttribute('cy')))"
-    )
-    assert sorted(up)[1:4] == pytest.approx([sorted(up)[0] + n * (max(up) - min(up)) / 3 for n in (1, 2, 3)], abs=0.01)
-    assert up.count(max(up)) == 3  # what is smaller stands at the edge
-    ticks = page.page.locator(".chart.all .tick").all_text_contents()
-    assert {"1", "0.1", "0.01", "≤ 0.001"} <= {*ticks}
-
-
-def test_numbers_of_either_sign_are_held_against_a_line_at_0(shown: Open) -> None:
-    assert shown(atlas_report(), POINTS).page.locator(".all .rule.zero").count() == 0
-    *measures, last = atlas()["measures"]
-    costs = last | {"title": "what it costs", "values": (0.013, -0.02, 0.001, 0.0, 0.1, -0.004)}
-    page = shown(atlas_report(measures=[*measures, costs]), POINTS)
-    assert page.page.locator(".all .rule.zero").count() == 1
-    assert "0" in page.page.locator(".all .tick").all_text_contents()
-
-
 @pytest.mark.parametrize(
     ("draw", "scheme"), [("kinds", "light"), ("kinds", "dark"), ("measure", "light"), ("points", "dark")]
 )

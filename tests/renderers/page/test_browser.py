@@ -360,7 +360,6 @@ def test_the_command_that_a_page_shows_draws_what_is_seen(
     )
     for state, picture, files in (
         ("view=overview", [*heads, "--scale", "fixed"], whole),
-        ("view=matrix&layer=0&head=2", ["--pick", "0.2", "--scale", "fixed"], ["overview.png"]),
         ("view=matrix&layer=0&head=2&query=3&scale=lift", ["--pick", "0.2", "--query", "3"], ["query-3.png"]),
         ("view=matrix&layer=0&head=1&key=4&side=to&scale=lift", ["--pick", "0.1", "--key", "4:5"], ["overview.png"]),
     ):

@@ -57,16 +57,6 @@ def test_heads_are_sorted_by_what_they_look_at(shown: Open) -> None:
     assert page.page.locator(".caption").all_inner_texts() == captions
 
 
-def test_what_a_text_does_not_have_is_nothing_to_sort_by(shown: Open) -> None:
-    maps = random_maps(["a", "b", "c"], n_heads=3)
-    page = shown(report(maps), "view=overview&sort=constructor")
-    options = page.page.get_by_role("combobox", name="Sort by").locator("option").all_inner_texts()
-    there = [name for name, shares, _ in measure_patterns(maps) if shares.max() >= 0.3]
-    assert options[: 2 + len(there)] == ["layer, head", *there, "entropy"]
-    assert "same word" not in options
-    assert page.page.locator(".caption").all_inner_texts() == ["head 0", "head 1", "head 2"]
-
-
 def test_a_head_is_found_by_its_place_and_by_its_name(shown: Open) -> None:
     page = shown(known(report(marked())))
     for text in ("1.2", "Own", "own bracket", "1.2 own bracket"):

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from attnviz.report import Report
-from attnviz.specs import FigureOptions
 from tests.browser import Open, Opened
-from tests.made import random_maps, record, report, tokens, with_notes
+from tests.made import random_maps, record, report, tokens
 
 pytestmark = pytest.mark.slow
 NARROW = {"viewport": {"width": 390, "height": 844}}
@@ -41,26 +40,6 @@ def test_a_print_of_a_dark_page_is_on_paper(shown: Open) -> None:
     assert page.colour(0, 0, 4, 4) == [255, 255, 255]
     assert page.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(253, 253, 251)"
     assert not page.page.is_visible("#views")
-
-
-def named(n_layers: int, columns: int | None = None) -> Report:
-    """Three heads a layer, the last of which is known to look at the next token."""
-    source = report(random_maps(n_layers=n_layers, n_heads=3), FigureOptions(columns=columns))
-    return with_notes(source, {3 * layer + 2: "next token" for layer in range(n_layers)})
-
-
-@pytest.mark.parametrize(("columns", "first"), [(None, "0.1"), (2, "layer 0, head 1"), (6, "layer 0, head 1")])
-def test_each_panel_says_which_head_it_is(shown: Open, columns: int | None, first: str) -> None:
-    page = shown(named(2, columns), "view=overview")
-    last = first.replace("1", "2")
-    assert page.page.locator(".caption").all_inner_texts()[1:3] == [first, f"{last} next token"]
-    tops = [each.bounding_box()["y"] for each in page.page.locator(".map canvas").all()]
-    assert len(set(tops)) == 6 // (columns or 3)  # of each row one, whether heads have names or not
-    page.page.focus(".map")
-    page.press(*["ArrowDown"][: columns != 6], "ArrowRight")
-    assert page.readout.startswith(
-        ["layer 1, head 1", "layer 1, head 0", "layer 0, head 1"][[None, 2, 6].index(columns)]
-    )
 
 
 def test_the_button_zooms_about_the_chosen_cell(shown: Open) -> None:
