@@ -75,11 +75,8 @@ class _Batch:
         if "jobs" not in data:
             source.report((), "jobs is missing")
         entries = read_list(source, data["jobs"], ("jobs",)) if "jobs" in data else []
-        commands = {self.read_entry(entry, ("jobs", number)) for number, entry in enumerate(entries)} - {""}
-        used = {setting for command in commands for setting in settings(command)}
-        for setting in self.defaults if commands else ():
-            if setting not in used:
-                source.report_name(("defaults", setting), "no job here has this setting; leave it out")
+        for number, entry in enumerate(entries):
+            self.read_entry(entry, ("jobs", number))
 
     def read_out(self, out: str | None) -> None:
         """Keep the folder that the first config names. Another one may only name the same."""
@@ -91,21 +88,16 @@ class _Batch:
             first = f"{shorten(self.out)} in {self.out_is_of}"
             self.source.report(("out",), f"is {first}; write the same in both, or say --out")
 
-    def read_entry(self, entry: Any, steps: Steps) -> str:
-        """Make the jobs of one entry. Gives its command, "" where none can be told."""
+    def read_entry(self, entry: Any, steps: Steps) -> None:
+        """Make the jobs of one entry."""
         if not isinstance(entry, dict):
             self.source.report(steps, str(InvalidValue("a command (heatmap: …)", entry)))
-            return ""
+            return
         command = next((key for key in entry if key in JOBS), "")
         if not command:
             if read_members(self.source, entry, ("name", *JOBS, "matrix"), steps) == entry:
                 self.source.report(steps, f"no command here; write one of {', '.join(JOBS)}")
-            return ""
-        for key in entry.keys() - {"name", command, "matrix"}:
-            if key in JOBS:
-                self.source.report_name((*steps, key), "a job has one command; make this one a job of its own")
-            elif key in settings(command):
-                self.source.report_name((*steps, key), f"belongs under {command}; indent it")
+            return
         read_members(self.source, entry, ("name", command, "matrix"), steps)
         self.numbers[command] += 1
         name = read_setting(self.source, entry.get("name"), NAME, (*steps, "name"))
@@ -119,7 +111,6 @@ class _Batch:
             written = {setting: value for setting, value in self.defaults.items() if setting in settings(command)}
             found = read_settings(self.source, written, command, ("defaults",)) | own
             self.make(f"{command}-{self.numbers[command]}" if name is None else name, command, found, matrix, steps)
-        return command
 
     def read_matrix(self, data: Any, command: str, steps: Steps) -> dict[str, list[Any]]:
         """Return the values of each setting of a matrix."""

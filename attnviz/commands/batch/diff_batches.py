@@ -50,7 +50,11 @@ def compare_batches(folders: Sequence[Path], sides: Sequence[Manifest], toleranc
 
     Raises TooLarge for files that are.
     """
-    found = find_differences(*map(state_batch, sides), within=tolerances)
+    stated = []
+    for of in sides:
+        configs = state_words({f"config {name}": digest for name, digest in of.configs.items()})
+        stated.append(configs | {Fact("job", entry.name): "" for entry in of.jobs})
+    found = find_differences(*stated, within=tolerances)
     entries = [{entry.name: entry for entry in of.jobs} for of in sides]
     versions = find_version_changes(*(of.versions for of in sides))
     counts: Counter[str] = Counter()
@@ -65,12 +69,6 @@ def compare_batches(folders: Sequence[Path], sides: Sequence[Manifest], toleranc
     measures = tuple(dict.fromkeys(name for table in tables for name in table.values))
     failed_alike = tuple(one.name for one, other in both if one.error and one.error == other.error)
     return Diff(found, changes, measures, versions, tuple(entries[0] | entries[1]), counts, failed_alike)
-
-
-def state_batch(manifest: Manifest) -> Facts:
-    """State the configs and the jobs of a batch."""
-    configs = state_words({f"config {name}": digest for name, digest in manifest.configs.items()})
-    return configs | {Fact("job", entry.name): "" for entry in manifest.jobs}
 
 
 def compare_origins(before: Entry, after: Entry, versions: Sequence[object]) -> list[Difference]:

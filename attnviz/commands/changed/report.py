@@ -1,24 +1,27 @@
 """What tuning changed, as a report: the answer, the heads, and two maps of them."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from attnviz.display import escape_for_display, format_count, list_first
-from attnviz.report import Block, Cell, Column, Heatmap, HeatmapGrid, Note, Report, Scale, Table
+from attnviz.report import Block, Column, Heatmap, HeatmapGrid, Note, Report, Scale, Table
 from attnviz.table.numbers import Numbers
 from attnviz.views import captions
 
-PICTURE = "heads"
 N_LISTED, MAX_NAMED, MAX_NAME = 8, 8, 60
 VERDICTS = MATTERS, OWN, READS, NOISE, SAME = "tuned, matters", "tuned", "reads otherwise", "as noise", "unmoved"
-MAPS = {"moved": "all of it", "own": "by its own weights, on the base's input"}
 HEADERS = (("head", ""), ("moved", "bits"), ("its own", "bits"), ("brings", "%"), ("lost", "%"), ("verdict", ""))
 COLUMNS = tuple(Column(header, unit, digits=1 if unit == "%" else 4) for header, unit in HEADERS)
 AXES = ("layer", "head")
+MOVED, MATTERS_MUCH = "how far the attention of each head moved", "how much heads matter for the answers"
 BITS = "Jensen-Shannon divergence of its attention from the base's, in bits"
+SHARES = "share of the change of the answers"
+PICTURES = {  # the title, what the numbers are, and the title of the map of each column
+    "heads": (MOVED, BITS, {"moved": "all of it", "own": "by its own weights, on the base's input"}),
+    "effects": (MATTERS_MUCH, SHARES, {"brings": "brings, in the base", "lost": "lost without it"}),
+}
 BEYOND = (
     "Beyond noise: further than any head in {} models with as much noise in each tensor of weights, each beside what "
     "is usual for it; by chance in 1 of {} runs."
@@ -46,43 +49,39 @@ def report_changes(heads: Numbers, about: Mapping[str, Any], title: str | None) 
     rows = [row | {"verdict": judge(row)} for row in heads.rows()]
     rows.sort(key=lambda row: (VERDICTS.index(row["verdict"]), -(row["brings"] or 0), -row["moved"]))
     base, tuned = (escape_for_display(about[name], MAX_NAME) for name in ("base", "tuned"))
-    cells = [(name_head(row), row["moved"], row["own"], *_write_shares(row), row["verdict"]) for row in rows]
+    shares = [["–" if row[side] is None else 100 * row[side] for side in ("brings", "lost")] for row in rows]
+    cells = [
+        (name_head(row), row["moved"], row["own"], *of, row["verdict"]) for row, of in zip(rows, shares, strict=True)
+    ]
     first = tuple(range(N_LISTED)) if len(rows) > N_LISTED else ()
     more = f"All {len(rows)} heads: --table full." if first else ""
-    table = Table("heads", "what became of each head", "answer", COLUMNS, cells, first=first, more=more)
-    blocks: list[Block] = [*(Note(each, leads=True) for each in _say_answer(about, rows)), table]
+    blocks: list[Block] = [Note(each, leads=True) for each in _say_answer(about, rows)]
+    blocks.append(Table("heads", "what became of each head", "answer", COLUMNS, cells, first=first, more=more))
     if about["noise"]:
-        blocks += [_draw_maps(heads), Note(BEYOND.format(about["noise"], about["noise"] + 1)), Note(MATTER)]
+        blocks += [*_draw_maps(heads), Note(BEYOND.format(about["noise"], about["noise"] + 1)), Note(MATTER)]
+    revisions = ((f"revision of {name}", of) for name, of in about["sha256"].items())
     n_tuned = sum(row["tuned"] for row in rows)
-    most = max(1e-9, *(row["moved"] for row in rows))
-    step = 10.0 ** np.floor(np.log10(most))
     return Report(
         title=captions.choose_title(title, f"{tuned}, tuned from {base}: {n_tuned} of {len(rows)} heads changed"),
         subtitle=captions.join(about["texts"], format_count(about["n_texts"], "texts")),
         blocks=tuple(blocks),
-        scale=Scale("shared", 0.0, float(np.ceil(most / step) * step), BITS),
-        facts=(
-            ("base", base),
-            ("tuned", tuned),
-            *((f"revision of {name}", of) for name, of in about["sha256"].items()),
-        ),
+        facts=(("base", base), ("tuned", tuned), *revisions),
         data={**about, "heads": rows},
         max_lines=30,
     )
 
 
 def _say_answer(about: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[str]:
-    counts, tuned, best = Counter(row["verdict"] for row in rows), [row for row in rows if row["tuned"]], rows[0]
     if not about["noise"]:
         yield "Nothing changed: the weights that both have are the same, number for number."
         return
-    own = [row for row in tuned if row["own_beyond"]]
-    all_or_named = "" if len(tuned) in (0, len(rows)) else f" ({list_first(tuned, MAX_NAMED, name_head)})"
+    tuned, best = [row for row in rows if row["tuned"]], rows[0]
+    own, reading = [row for row in tuned if row["own_beyond"]], sum(row["verdict"] == READS for row in rows)
+    listed = f" ({list_first(tuned, MAX_NAMED, name_head)})" if 0 < len(tuned) < len(rows) else ""
     further = f", {len(own)} of them further than noise of the same size does" if tuned else ""
-    strongest = f": {list_first(own, MAX_NAMED, name_head)}" if own and not all_or_named else ""
-    yield f"Weights of {len(tuned)} of {len(rows)} heads changed{all_or_named}{further}{strongest}."
-    if counts[READS]:
-        yield f"{counts[READS]} others attend otherwise, beyond noise, for what they read."
+    yield f"Weights of {len(tuned)} of {len(rows)} heads changed{listed}{further}."
+    if reading:
+        yield f"{reading} others attend otherwise, beyond noise, for what they read."
     if best["matters"]:
         yield (
             f"{name_head(best)} matters most for the answers: put into the base it brings {best['brings']:.0%} of "
@@ -93,20 +92,21 @@ def _say_answer(about: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[str]:
         yield f"No single one of them is shown to matter for the answers over {over}."
 
 
-def _draw_maps(heads: Numbers) -> HeatmapGrid:
-    """Draw a cell for each head: how far it moved, and how much of that is its own."""
+def _draw_maps(heads: Numbers) -> Iterator[HeatmapGrid]:
+    """Draw a cell for each head: how far it moved and how much of that is its own; what it brings and loses."""
     n_layers, n_heads = (int(heads.array(name).max()) + 1 for name in ("layer", "head"))
-    rows, columns = tuple(map(str, range(n_layers))), tuple(map(str, range(n_heads)))
-    values = {name: heads.array(name).reshape(n_layers, n_heads).astype(np.float32) for name in MAPS}
-    everywhere = np.ones((n_layers, n_heads), dtype=bool)
-    maps = tuple(Heatmap(name, MAPS[name], of, everywhere, rows, columns, *AXES) for name, of in values.items())
-    return HeatmapGrid(PICTURE, "how far the attention of each head moved", maps, 2, reflows=True)
+    edges = tuple(map(str, range(n_layers))), tuple(map(str, range(n_heads)))
+    for name, (title, unit, titles) in PICTURES.items():
+        values = heads.matrix(tuple(titles)).T.reshape(-1, n_layers, n_heads).astype(np.float32)
+        most = max(1e-9, float(np.nanmax(np.abs(values), initial=0.0)))
+        step = 10.0 ** np.floor(np.log10(most))
+        high, is_signed = float(np.ceil(most / step) * step), bool((values < 0).any())
+        scale = Scale("diverging", -high, high, unit) if is_signed else Scale("shared", 0.0, high, unit)
+        each = zip(titles.items(), np.nan_to_num(values), np.isfinite(values), strict=True)
+        maps = tuple(Heatmap(*name_and_title, of, is_known, *edges, *AXES) for name_and_title, of, is_known in each)
+        yield HeatmapGrid(name, title, maps, 2, scale, reflows=True)
 
 
 def name_head(row: Row) -> str:
     """Name a head by its layer and number: "2.1"."""
     return f"{row['layer']}.{row['head']}"
-
-
-def _write_shares(row: Row) -> list[Cell]:
-    return ["–" if row[side] is None else 100 * row[side] for side in ("brings", "lost")]

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from attnviz import store
-from attnviz.commands.changed.report import PICTURE, report_changes
+from attnviz.commands.changed.report import PICTURES, report_changes
 from attnviz.commands.changed.spec import ChangedSpec
 from attnviz.inputs import Inputs
 from attnviz.measures.divergence import jsd
@@ -36,7 +36,7 @@ def find_changes(spec: ChangedSpec, inputs: Inputs) -> Events:
     """Compare two models head by head, and draw it. Raises InvalidModel, InvalidText, TooLarge."""
     from attnviz.models.huggingface.tuning import TunedPair
 
-    pictures, folder = Pictures.from_options(spec.figure, (PICTURE,), store.RECORD), Path(spec.tuned)
+    pictures, folder = Pictures.from_options(spec.figure, tuple(PICTURES), store.RECORD), Path(spec.tuned)
     yield Progress(0, 1, "passes", notices=inputs.corpus.notices, label="reading the models")
     models: list[Any] = [each.open(()) for each in inputs.models]
     pair = TunedPair(models[0], folder if inputs.files else models[1])

@@ -19,18 +19,8 @@ from attnviz.records.training_metrics import Prediction
 from attnviz.report import Block, Cell, Column, Note, Report, Row, Table
 from attnviz.specs import OTHER_LANGUAGES
 from attnviz.table.intervals import summarize
-from attnviz.table.numbers import Numbers, concat
-from attnviz.table.parquet import INTEGER, INTEGERS, NUMBER, NUMBERS
 from attnviz.views.answers import NO_LABEL, describe_answer, describe_given_labels
 
-COUNTS = ("tokens", "tokens_read", "tokens_unknown")
-COLUMNS = {
-    **dict.fromkeys(("text", "given", "label", *COUNTS), INTEGER),
-    "probability": NUMBER,
-    "values": NUMBERS,
-    "predicted": INTEGERS,
-}
-AT_ONCE = 256  # rows of a table that become objects
 MAX_TITLE_LENGTH = 200
 MAX_NAMES_LENGTH = (43, 32)  # of a text, without and with a column of given labels: a row then fits 80 columns
 MORE = "All texts and scores: --table full."
@@ -51,15 +41,14 @@ def predictions_report(
     several labels a text there is `predicted`, a list, in the place of label and probability; of one that answers with
     numbers there is `scores` {name}; null, too, where half is unknown.
     """
-    found = _tabulate(predictions, answers)
-    rows = [*_list_answers(predictions, found, answers)]
-    scores, few = _score(found, answers), len(predictions) <= listed
+    rows = [*_list_answers(predictions, answers)]
+    scores, few = _score(predictions, answers), len(predictions) <= listed
     if few:
         blocks: list[Block] = [_predictions_table(predictions, rows, answers)]
     elif answers.kind == "score":
-        blocks = [_numbers_table(found, answers)]
+        blocks = [_numbers_table(predictions, answers)]
     else:
-        blocks = [_counts_table(found, answers)]
+        blocks = [_counts_table(predictions, answers)]
     if scores:
         right = "{accuracy:.1%} of {scored:,} labelled texts are right (95 % interval {0:.1%} to {1:.1%})."
         blocks += [Note(right.format(*scores["accuracy_interval"], **scores), leads=True), *_list_score_tables(scores)]
@@ -81,43 +70,25 @@ def predictions_report(
     )
 
 
-def _tabulate(predictions: Sequence[Prediction], answers: AnswerInfo) -> Numbers:
-    """Return a row per text. Labels are numbered as the model has them; there is no verdict where half is unknown.
-
-    `given` is the label that came with the text, if the model has it. A model of one label a text has `label` and
-    `probability`. What texts and foreign labels are called is no number, and stays with the predictions.
-    """
-    pairs = list(zip(predictions, answers.find_labels([p.gold for p in predictions]), strict=True))
-    parts = []
-    for start in range(0, max(1, len(pairs)), AT_ONCE):  # a row as an object takes more than in a table
-        rows = list[dict[str, object]]()
-        for text, (p, given) in enumerate(pairs[start : start + AT_ONCE], start):
-            row: dict[str, object] = {"text": text, "given": given, "values": p.probabilities or None}
-            row |= zip(COUNTS, (p.n_tokens, p.n_read, p.n_unknown), strict=True)
-            if p.is_judged:
-                row |= {"predicted": answers.choose_labels(p), "values": p.probabilities or p.scores}
-                row |= {"label": p.label, "probability": p.probability} if answers.kind == "label" else {}
-            rows.append(row)
-        parts.append(Numbers.from_rows(rows, ["text"], COLUMNS))
-    return concat(parts)
-
-
-def _list_answers(predictions: Sequence[Prediction], found: Numbers, answers: AnswerInfo) -> Iterator[dict[str, Any]]:
-    """Yield each text for machines: names as they are, numbers unrounded.
+def _list_answers(predictions: Sequence[Prediction], answers: AnswerInfo) -> Iterator[dict[str, Any]]:
+    """Yield each text for machines: names as they are, numbers unrounded, and no verdict where half is unknown.
 
     Of a label that came with the text and that the model lacks, the number is `given`.
     """
     labels = answers.labels
-    for p, row in zip(predictions, found.rows(), strict=True):
-        numbers = None if row["values"] is None else dict(zip(labels, row["values"], strict=True))
-        predicted = None if row["predicted"] is None else [labels[place] for place in row["predicted"]]
-        verdict: dict[str, object] = {"scores": numbers}
+    for p, place in zip(predictions, answers.find_labels([p.gold for p in predictions]), strict=True):
+        numbers = p.probabilities or (p.scores if p.is_judged else ())
+        named = dict(zip(labels, numbers, strict=True)) if numbers else None
+        predicted = [labels[chosen] for chosen in answers.choose_labels(p)] if p.is_judged else None
+        verdict: dict[str, object] = {"scores": named}
         if answers.kind == "labels":
-            verdict = {"predicted": predicted, "probabilities": numbers}
+            verdict = {"predicted": predicted, "probabilities": named}
         elif answers.kind == "label":
-            verdict = {"label": predicted and predicted[0], "probability": row["probability"], "probabilities": numbers}
-        given = p.gold if row["given"] is None else labels[row["given"]]
-        yield {"text": p.text_name, **verdict, "given": given, **{name: row[name] for name in COUNTS}}
+            label, probability = (labels[p.label], p.probability) if p.is_judged else (None, None)
+            verdict = {"label": label, "probability": probability, "probabilities": named}
+        given = p.gold if place is None else labels[place]
+        counts = {"tokens": p.n_tokens, "tokens_read": p.n_read, "tokens_unknown": p.n_unknown}
+        yield {"text": p.text_name, **verdict, "given": given, **counts}
 
 
 def prediction_rows(report: Report, answers: AnswerInfo) -> Iterator[tuple[Cell | None, ...]]:
@@ -143,13 +114,16 @@ def _shorten(text: str) -> str:
     return escape_for_display(text, MAX_TITLE_LENGTH)
 
 
-def _score(found: Numbers, answers: AnswerInfo) -> dict[str, Any]:
+def _score(predictions: Sequence[Prediction], answers: AnswerInfo) -> dict[str, Any]:
     """Score the texts that are judged and came with a label of the model's; nothing where there are none."""
-    scored = found.having("label").having("given")
-    if not len(scored):
+    places = answers.find_labels([p.gold for p in predictions])
+    pairs = zip(places, predictions, strict=True)
+    scored = [(place, p) for place, p in pairs if place is not None and p.is_judged and answers.kind == "label"]
+    if not scored:
         return {}
-    gold, predicted = scored.integers(["given", "label"]).T
-    probabilities, confidence = np.array([*scored.array("values")]), scored.array("probability")
+    gold, predicted = np.array([(place, p.label) for place, p in scored]).T
+    probabilities = np.array([p.probabilities for _, p in scored])
+    confidence = probabilities.max(axis=1)
     confusion = classification.confusion_matrix(gold, predicted, len(answers.labels))
     share = classification.accuracy(gold, predicted)
     mean, below = classification.draw_calibrated_error(confidence, N_BINS)
@@ -192,22 +166,22 @@ def _predictions_table(
     return Table("predictions", "", "answer", tuple(columns), tuple(rows), more=more)
 
 
-def _counts_table(found: Numbers, answers: AnswerInfo) -> Table:
+def _counts_table(predictions: Sequence[Prediction], answers: AnswerInfo) -> Table:
     """Count the texts of each predicted label."""
-    judged = found.having("predicted").array("predicted").tolist()
+    judged = [answers.choose_labels(p) for p in predictions if p.is_judged]
     counts = Counter(chain.from_iterable(judged))
     rows = [(escape_for_display(name), counts[place]) for place, name in enumerate(answers.labels)]
-    if n_without := judged.count([]):
+    if n_without := judged.count(()):
         rows.append((NO_LABEL, n_without))
-    if n_others := len(found) - len(judged):
+    if n_others := len(predictions) - len(judged):
         rows.append(("not judged", n_others))
     columns = (Column("predicted"), Column("texts"))
     return Table("predictions", "texts by predicted label", "answer", columns, tuple(rows), more=MORE)
 
 
-def _numbers_table(answered: Numbers, answers: AnswerInfo) -> Table:
+def _numbers_table(predictions: Sequence[Prediction], answers: AnswerInfo) -> Table:
     """Say how the numbers of all texts are spread, a row for each number that the model gives."""
-    found = summarize(np.array([each or [np.nan] * len(answers.labels) for each in answered.array("values")]))
+    found = summarize(np.array([p.scores if p.is_judged else [np.nan] * len(answers.labels) for p in predictions]))
     names = map(escape_for_display, answers.labels)
     numbers = (each.tolist() for each in (found.n, found.mean, found.smallest, found.largest))
     rows = [row for row in zip(names, *numbers, strict=True) if row[1]]

@@ -65,13 +65,13 @@ class TunedPair:
         lists = [each for each in self._root.modules() if isinstance(each, nn.ModuleList)]
         self._layers = next((each for each in lists if len(each) == len(self._projections)), nn.ModuleList())
         pairs = zip(self._layers, self._projections, strict=False)
-        is_whole = all(each.module in {*layer.modules()} for layer, each in pairs)
-        if loaded.config.is_encoder_decoder or len(self._layers) != model.n_layers or not is_whole:
+        is_whole = len(self._layers) == model.n_layers and all(of.module in {*layer.modules()} for layer, of in pairs)
+        if loaded.config.is_encoder_decoder or not is_whole:
             raise InvalidModel(f"not every layer of {model.name} projects what its heads give", hint=PAIR)
         self.tuned: Weights = {name: weight.detach() for name, weight in self._root.named_parameters()}
         self.base = find_same(base, model, self.tuned)
         if isinstance(tuned, Path):
-            self.tuned = add_lora(self._root, self.base, tuned)
+            self.tuned = add_lora(self.base, tuned)
         kind = getattr(self._root.config, "problem_type", None) or "single_label_classification"
         self._chooses = loaded.headed is not None and kind == "single_label_classification"
         self.is_same = all(torch.equal(self.tuned[name], weight) for name, weight in self.base.items())
@@ -165,27 +165,23 @@ def find_same(base: HuggingFaceModel, model: HuggingFaceModel, weights: Weights)
 
     Raises InvalidModel where the base is of another architecture.
     """
+    shapes = []
+    for each in (base, model):
+        of_body = {name: tuple(of.shape) for name, of in each.loaded.model.named_parameters() if "pooler" not in name}
+        shapes.append({"model_type": each.loaded.config.model_type, "number of heads": each.n_heads} | of_body)
+    for name in shapes[0] | shapes[1]:
+        one, other = (of.get(name, "missing") for of in shapes)
+        if one != other:
+            raise InvalidModel(f"{name} is {one} in {base.name}, {other} in {model.name}", hint=PAIR)
     of_model, headed = model.loaded.headed, base.loaded.headed
     prefix = "" if of_model is None else f"{of_model.base_model_prefix}."
     given = {} if headed is None else dict(headed.named_parameters())
     given |= {f"{prefix}{name}": weight for name, weight in base.loaded.model.named_parameters()}
-    shapes = {name: tuple(given[name].shape) if name in given else None for name in weights}
-    others = {name for name in weights if shapes[name] != tuple(weights[name].shape)}
-    kinds = [
-        f"{each.loaded.config.model_type} of {each.n_layers} layers of {each.n_heads} heads" for each in (base, model)
-    ]
-    if kinds[0] != kinds[1]:
-        raise InvalidModel(f"the base is a {kinds[0]}, the tuned model a {kinds[1]}", hint=PAIR)
-    for name in sorted(others):
-        if name.startswith(prefix) and "pooler" not in name:
-            found = (
-                f"{name} is {shapes[name] or 'missing'} in {base.name}, {tuple(weights[name].shape)} in {model.name}"
-            )
-            raise InvalidModel(found, hint=PAIR)
-    return {name: weight if name in others else given[name].detach() for name, weight in weights.items()}
+    same = {name: weight.detach() for name, weight in given.items() if name in weights}
+    return {name: same[name] if name in same and same[name].shape == of.shape else of for name, of in weights.items()}
 
 
-def add_lora(root: nn.Module, weights: Weights, folder: Path) -> Weights:
+def add_lora(weights: Weights, folder: Path) -> Weights:
     """Return weights with LoRA of a folder of peft: W + (alpha / r) · B · A (Hu et al. 2021, arXiv:2106.09685).
 
     Raises InvalidModel for other adapters, and for one of another model.
@@ -208,8 +204,8 @@ def add_lora(root: nn.Module, weights: Weights, folder: Path) -> Weights:
             elif part == "B.weight":
                 rank = each.shape[1] ** (0.5 if settings.get("use_rslora") else 1)
                 added = each @ given[f"{module}.lora_A.weight"] * (settings["lora_alpha"] / rank)
-                is_turned = type(root.get_submodule(module)).__name__ == "Conv1D"  # of GPT-2
-                found[f"{module}.weight"] = weights[f"{module}.weight"] + (added.T if is_turned else added)
+                turned = added.T if settings.get("fan_in_fan_out") else added  # of GPT-2
+                found[f"{module}.weight"] = weights[f"{module}.weight"] + turned
             elif part != "A.weight":
                 raise ValueError(f"it has {name}")
     except (ValueError, KeyError, TypeError, AttributeError, RuntimeError, RecursionError) as error:

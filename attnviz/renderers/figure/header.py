@@ -22,7 +22,7 @@ MIN_WIDTH = 3.2  # a title needs some room even over a single cell
 BAR_WIDTH, BAR_SHORTEST = 0.09, 1.2
 MAX_BAR = 3.0  # below maps, unless its numbers need more
 SWATCH_WIDTH, SWATCH_HEIGHT = 0.18, 0.09
-HATCHED = "hatched: not attendable"
+HATCHED = {True: "hatched: not attendable", False: "hatched: not measured"}  # whether maps are of queries or keys
 
 
 class Across(NamedTuple):
@@ -161,10 +161,11 @@ def frame(
 ) -> dict[str, Any]:
     """Return what every picture has once all else has its place: small print under it, its height, its inks.
 
-    `place` is its width, where it ends but for small print, and how far below that begins. `HATCHED`, which has a key,
-    is the first of notes.
+    `place` is its width, where it ends but for small print, and how far below that begins. One of `HATCHED`, which has
+    a key, is the first of notes.
     """
-    (theme, sizes), (width, end, apart), is_hatched = look_of(look.theme, look.font_size), place, HATCHED in notes
+    (theme, sizes), (width, end, apart) = look_of(look.theme, look.font_size), place
+    is_hatched = not {*notes}.isdisjoint(HATCHED.values())
     left = MARGIN + (SWATCH_WIDTH + PAD) * is_hatched
     said = " · ".join(say(text, look.lang) for text in notes)
     small_print = wrap(said, sizes.small, (width - left - MARGIN) / POINT)

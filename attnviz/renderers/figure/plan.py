@@ -162,7 +162,8 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
     names += [*place_headings(grid, places), *axes]
     bar_box, bar_label, lowest = place_bar(bar, grid.width, across, (top, lowest), room)
     is_hatched = not grid.lines and not all(each.is_of_pairs or each.allowed.all() for each in grid.maps)
-    notes = [HATCHED] * is_hatched + list_caveats(grid, cells, labels, scale)
+    hatched = HATCHED[grid.maps[0].has_queries or grid.maps[0].has_keys]
+    notes = [hatched] * is_hatched + list_caveats(grid, cells, labels, scale)
     end, down = across.maps + grid.map_width + TICK + PAD, top + 0.36 * sizes.smallest * POINT
     pairs = [TextLine(pair, end, down + at, sizes.smallest) for at, pair in grid.pairs.items()]
     return FigurePlan(
