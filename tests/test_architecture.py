@@ -67,9 +67,8 @@ def test_listing_names_imports_nothing_heavy(tmp_path: Path) -> None:
     assert heavy_imports("attnviz.renderers.figure.files", tmp_path).isdisjoint({"seaborn", "pandas"})
 
 
-@pytest.mark.parametrize("name", [command.name for command in COMMANDS if command.preloads])
-def test_what_worker_processes_are_forked_from_draws_nothing(name: str, tmp_path: Path) -> None:
-    (preloads,) = (command.preloads for command in COMMANDS if command.name == name)
+def test_what_worker_processes_are_forked_from_draws_nothing(tmp_path: Path) -> None:
+    preloads = {module for command in COMMANDS for module in command.preloads}
     found = heavy_imports(", ".join(preloads), tmp_path)
     assert "torch" in found
     assert "matplotlib" not in found
@@ -81,9 +80,10 @@ def test_what_is_refused_is_refused_before_anything_heavy_is_imported(command: C
     of_inputs, of_work = ((each or "attnviz:").partition(":")[0] for each in (command.inputs, command.where))
     drawn = {"matplotlib", "PIL"} if command.name == "render" else set()
     assert heavy_imports(of_inputs, tmp_path) - {"numpy", "jaxtyping"} == drawn
-    loaded = heavy_imports(of_work, tmp_path)
-    assert "torch" not in loaded or (command.inputs and command.name not in {"attribute", "heatmap"})
-    assert "matplotlib" not in loaded or command.inputs
+    if not command.inputs or command.name in {"attribute", "heatmap"}:  # what checks is where the work is
+        loaded = heavy_imports(of_work, tmp_path)
+        assert "torch" not in loaded
+        assert "matplotlib" not in loaded or command.inputs
 
 
 def heavy_imports(module: str, home: Path) -> set[str]:

@@ -12,12 +12,12 @@ from tests.process import bare_environment, said_by
 TEXT = "The film was not good, but the acting saved it."
 TRAIN = "train --dataset sample --heads 2 --d-model 16 --size 300 --min-frequency 1 --epochs 1 --pretrain 1"
 COMMANDS = {
-    "train": [*TRAIN.split(), "--validation", "0.2", "--batch-size", "8"],
+    "train": [*TRAIN.split(), "--validation", "0.2", "--batch-size", "24"],
     "heatmap": ["heatmap", TEXT, "--json", "--rollout"],
     "factors": ["heatmap", TEXT, "--json", "--factored"],
     "predict": ["predict", TEXT, "--json"],
     "attribute": ["attribute", TEXT, "--json"],
-    "survey": ["survey", "--dataset", "sample", "--split", "train[:4]", "--json"],
+    "survey": ["survey", "--dataset", "sample", "--split", "train[:2]", "--json"],
     "compare": ["compare", "single", "multi:2", "--text", TEXT, "--json"],
 }
 # How often a command waits, with models of two layers: once or twice a layer and pass, never once a head.

@@ -15,7 +15,6 @@ VERY_LONG = " ".join([REVIEW] * 110)
 UNKNOWN = " ".join(["zyx qwop blorf , snarg glimp drax"] * 36)
 WIDE = " ".join(["Donaudampfschifffahrtselektrizitätenhauptbetriebswerk"] * 30)
 CHINESE = "这部电影很好看但是我姐姐不喜欢，" * 40
-JAPANESE = "この映画はとても面白かったですが、姉は好きではありませんでした。" * 4
 EMOJI = "👩\u200d🚀🎬한국영화" * 20
 LIMITS = {"heatmap": (25, 60), "compare": (18, 25), "explain": (20, 25), "survey": (30, 60), "predict": (15, 20)}
 
@@ -24,23 +23,16 @@ LIMITS = {"heatmap": (25, 60), "compare": (18, 25), "explain": (20, 25), "survey
     "asked",
     [
         ("heatmap", "good"),
-        ("heatmap", "not good at"),
         ("heatmap", LONG),
         ("heatmap", VERY_LONG),
-        ("heatmap", LONG, "--max-tokens", "64"),
         ("heatmap", UNKNOWN),
-        ("heatmap", UNKNOWN, "--max-tokens", "64"),
         ("heatmap", WIDE),
         ("heatmap", REVIEW, "--model", "random"),
         ("heatmap", CHINESE, "--model", "multi-zh"),
-        ("heatmap", JAPANESE),
         ("heatmap", EMOJI),
         ("heatmap", REVIEW, "--format", "html"),  # with its answer
-        ("heatmap", REVIEW, "--query", "boring"),
         ("heatmap", REVIEW, "--merge", "words", "--drop-first"),
-        ("heatmap", LONG, "--head", "mean"),
         ("compare", "single", "multi", "--text", REVIEW),
-        ("compare", "single", "multi", "--dataset", "sample", "--split", "test"),
         ("compare", "multi", "--text", REVIEW),
         ("compare", "single", "multi:2", "multi:4", "multi", "random:16", "--text", REVIEW),
         ("explain", REVIEW),
@@ -51,7 +43,6 @@ LIMITS = {"heatmap": (25, 60), "compare": (18, 25), "explain": (20, 25), "survey
         ("predict", WIDE, "--without", "1.0,0.1"),
         ("predict", CHINESE * 10),
         ("predict", "--dataset", "sample", "--split", "test"),
-        ("predict", "--dataset", "sample"),
     ],
 )
 def test_lines_and_numbers_of_a_first_screen(run_here: RunHere, asked: tuple[str, ...]) -> None:

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import attnviz
@@ -14,6 +15,12 @@ AVOIDED = {
     r"\bof others\b": "of others → third-party",
     r"went astray": "went astray → diverged",
 }
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """Every module of the package."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in ROOT.rglob("*.py")}
 
 
 def messages(tree: ast.AST) -> list[str]:
@@ -34,10 +41,7 @@ def avoided(text: str) -> list[str]:
 
 def test_messages_say_it_plainly() -> None:
     found = [
-        (path.name, text, avoided(text))
-        for path in ROOT.rglob("*.py")
-        for text in messages(ast.parse(path.read_text(encoding="utf-8")))
-        if avoided(text)
+        (path.name, text, avoided(text)) for path, tree in trees().items() for text in messages(tree) if avoided(text)
     ]
     assert found == []
 
@@ -52,8 +56,8 @@ def test_what_is_avoided_would_be_found() -> None:
 def test_a_class_has_a_name_of_its_own() -> None:
     names = Counter(
         node.name
-        for path in ROOT.rglob("*.py")
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        for tree in trees().values()
+        for node in tree.body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert [name for name, number in names.items() if number > 1] == []
@@ -87,8 +91,8 @@ def is_participle(name: str) -> bool:
 def test_functions_are_named_by_verbs() -> None:
     found = [
         (path.relative_to(ROOT).as_posix(), name)
-        for path in ROOT.rglob("*.py")
-        for name in named_by_a_participle(ast.parse(path.read_text(encoding="utf-8")))
+        for path, tree in trees().items()
+        for name in named_by_a_participle(tree)
     ]
     assert found == []
 
@@ -114,8 +118,8 @@ def begins_with_a_verb(docstring: str) -> bool:
 
 def test_docstrings_begin_with_a_verb_all_but_one_in_fifty_of_a_room() -> None:
     rooms: dict[str, list[str]] = {}
-    for path in ROOT.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef) and (text := ast.get_docstring(node)):
                 rooms.setdefault(path.relative_to(ROOT).parent.as_posix().split("/")[0], []).append(text)
     without = {room: [text for text in texts if not begins_with_a_verb(text)] for room, texts in rooms.items()}
