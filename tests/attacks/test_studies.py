@@ -5,12 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from attnviz.commands.train.examples import Examples
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.specs import ModelOptions
 from tests.made import load_encoder
@@ -47,26 +45,7 @@ def test_models_attend_and_answer_as_the_trained_networks(heads: int, made: Path
         torch.testing.assert_close(answers.view(8, 16), logits[0, sequence])
 
 
-# --- docs/studies/words_and_pairs.py by hand: of ten words, the pair of word 3 and then word 5 has the number 35 ---
-
-
-PAIRS = np.array([35, 53])
-
-
-def test_each_word_and_chosen_pair_counts_once_and_special_tokens_never() -> None:
-    """3 5 3 5 1: words 3 and 5, pairs 35 (number 10) and 53 (number 11); 51 is not chosen, 1 and 2 are special."""
-    found = study("words_and_pairs")
-    assert found.list_features(np.array([3, 5, 3, 5, 1]), PAIRS, 10).tolist() == [3, 5, 10, 11]
-    assert found.list_features(np.array([2]), PAIRS, 10).tolist() == []
-    assert found.list_features(np.array([9, 9]), PAIRS[:0], 10).tolist() == [9]
-    assert found.number_pairs(np.array([50_000 - 1] * 2, dtype=np.int32), 50_000).tolist() == [50_000**2 - 1]
-
-
-def test_pairs_that_tell_labels_apart_are_chosen() -> None:
-    """2 3 stands in five texts of label 0, 4 5 in five of label 1, 6 6 in all, 8 9 in four."""
-    texts = [np.array([2, 3, 6, 6])] * 5 + [np.array([4, 5, 6, 6])] * 5 + [np.array([8, 9])] * 4
-    found = study("words_and_pairs").choose_pairs(Examples(texts, np.array([0] * 5 + [1] * 9)), 10)
-    assert found.tolist() == [23, 36, 45, 56, 66]
+# --- docs/studies/words_and_pairs.py ---
 
 
 def test_what_the_order_of_words_tells_is_learned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

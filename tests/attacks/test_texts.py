@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pytest
 
 from attnviz.renderers.figure.layout import spell_maps
@@ -87,17 +86,6 @@ def test_texts_are_data_in_every_command(command: str, printed: str, run_here: R
     asked = ("--text", " ".join(HOSTILE) + known, "--format", "png,svg,pdf", "--print", printed)
     worked(run_here(*command.split(), *asked))
     assert check_whole(tmp_path)
-
-
-def test_markup_changes_no_weight(run_here: RunHere) -> None:
-    """Random weights depend on the words' places in the vocabulary (by alphabet here) and in the text, on no more."""
-
-    def weights(text: str) -> np.ndarray:
-        run = worked(run_here("heatmap", "--text", text, "--model", "random:1", "--dpi", "40", "--json"))
-        return np.array(document(run)["texts"][0]["weights"])
-
-    assert (weights("/ : [ ]") == weights("a b c d")).all()
-    assert not (weights("a b a b") == weights("a b c d")).all()
 
 
 def test_a_hostile_title_folder_and_file_name(run_here: RunHere, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from threading import Event, Thread
 
 import pytest
 
-from tests.attacks.endings import RunHere, worked
+from tests.attacks.endings import RunHere, refused, worked
 from tests.process import RunCli, bare_environment
 
 pytest.importorskip("distributed")
@@ -161,20 +161,17 @@ def test_a_scheduler_with_tls_answers_those_whom_it_knows(run_cli: RunCli, run_h
     asked = ("survey", "--text", "good", "--null", "none", "--print", "csv")
     with running(tmp_path, 1, *tls) as cluster:
         of_cluster = (*asked, "--scheduler-file", cluster.file)
-        answered = run_cli(*of_cluster, env=configure("me"))
-        refused = [run_cli(*of_cluster, env=env) for env in ({}, configure("stranger"))]
+        answered, unknown = (run_cli(*of_cluster, env=configure(name)) for name in ("me", "stranger"))
     assert answered.exit_code == 0, answered.stderr
     assert answered.out == run_here(*asked, "--out", "here").out
-    for run in refused:
-        assert (run.exit_code, run.out) == (1, b"")
-        *notes, error = run.stderr.splitlines()
-        assert error.startswith("error: no dask scheduler answers at ")
-        assert error.endswith(" Check the certificates of dask's configuration, distributed.comm.tls.")
-        assert all(note.startswith("note: survey holds 1 of 1 texts") for note in notes)
+    assert (unknown.exit_code, unknown.out) == (1, b"")
+    *notes, error = unknown.stderr.splitlines()
+    assert error.startswith("error: no dask scheduler answers at ")
+    assert error.endswith(" Check the certificates of dask's configuration, distributed.comm.tls.")
+    assert all(note.startswith("note: survey holds 1 of 1 texts") for note in notes)
 
 
-def test_a_scheduler_that_is_not_there_is_one_line(run_cli: RunCli, tmp_path: Path) -> None:
-    run = run_cli(*arguments(tmp_path / "out"), "--scheduler", "tcp://127.0.0.1:9")
-    assert run.exit_code == 1
-    assert run.stderr.startswith("error: no dask scheduler answers at tcp://127.0.0.1:9")
+def test_a_scheduler_that_is_not_there_is_one_line(run_here: RunHere, tmp_path: Path) -> None:
+    run = run_here(*arguments(tmp_path / "out"), "--scheduler", "tcp://127.0.0.1:9")
+    refused(run, "no dask scheduler answers at tcp://127.0.0.1:9", code=1)
     assert len(run.stderr.splitlines()) == 1

@@ -96,14 +96,6 @@ def test_a_text_that_stands_there_twice_counts_once(tmp_path: Path) -> None:
     assert data(last)["measures"]["entropy"]["differences"][0]["no_interval"] == "fewer than 10 texts"
 
 
-def test_untrained_models_say_so(tmp_path: Path) -> None:
-    spec = build(CompareSpec, models=("random:8", "dot", "multi:8"), text=(TEXT,), out=str(tmp_path / "out"))
-    first, *_, last = compare(spec)
-    assert first.notices == ("random:8, dot are untrained: random weights (seed 0) show no learned attention",)
-    assert isinstance(last, Result)
-    assert data(last)["models"][0]["predictions"] == []
-
-
 def test_different_tokenisers_meet_in_words(tmp_path: Path) -> None:
     """BPE of few merges cuts words that the other knows whole."""
     vocabulary = tokenizer.train([TEXT], VocabularyOptions(tokenizer="bpe", size=30, min_frequency=1))
@@ -165,15 +157,6 @@ def test_pictures_of_other_texts_or_models_go_and_those_of_the_same_stay(tmp_pat
         last = outcome(tmp_path, *change.pop("models", ()), **{**several, **change})
         assert any("removed" in notice for notice in last.notices)
         assert {file.name for file in (tmp_path / "out").iterdir()} == {file.name for file in last.files}
-
-
-def test_classes_that_are_not_the_models_give_no_accuracy(tmp_path: Path) -> None:
-    """The 1 of three classes is not "positive"."""
-    texts = tmp_path / "texts.csv"
-    texts.write_text("text,label\nthe acting saved the film,1\na cat sat on the mat,0\nit was not good,2\n")
-    found = outcome(tmp_path, "single", dataset=str(texts), index=("0-2",), device="cpu")
-    assert data(found)["models"][0]["accuracy"] is None
-    assert "single: given labels are not compared: 1 of 3 texts has one that the model lacks" in notes(report(found))
 
 
 def test_third_party_classifiers_are_held_against_labels_by_the_names_of_their_own(tmp_path: Path) -> None:

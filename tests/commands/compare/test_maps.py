@@ -67,24 +67,6 @@ def test_the_difference_is_how_often_one_mean_doubles_into_the_other() -> None:
     assert shown.scale.doublings
 
 
-def test_on_another_scale_the_difference_is_of_weights() -> None:
-    shown = heatmap(pictures(ONE, TWO, scale="fixed")["difference-multi-2-single"])
-    expected = TWO.weights[0].mean(axis=0) - ONE.weights[0, 0]
-    assert np.allclose(shown.values, expected)
-    assert shown.scale is not None
-    assert shown.scale.kind == "diverging"
-    assert shown.scale.high == -shown.scale.low == pytest.approx(np.abs(expected).max())
-    assert shown.scale.label == "difference of weight, multi:2 minus single"
-
-
-def test_models_that_do_the_same_differ_by_nothing() -> None:
-    assert (heatmap(pictures(ONE, ONE)["difference-multi-2-single"]).values == 0).all()
-    shown = heatmap(pictures(ONE, ONE, scale="fixed")["difference-multi-2-single"])
-    assert shown.scale is not None
-    assert (shown.values == 0).all()
-    assert (shown.scale.low, shown.scale.high) == (0, 0)
-
-
 def test_one_query_in_every_head() -> None:
     shown = heatmap(pictures(ONE, TWO, query=3)["query-3"])
     assert shown.rows == ("single · 0", "multi:2 · mean", "multi:2 · 0", "multi:2 · 1")
@@ -106,16 +88,6 @@ def test_a_causal_query_sees_what_stands_before_it() -> None:
 def test_a_query_that_is_not_there() -> None:
     with pytest.raises(InvalidSelection, match="no query 14"):
         pictures(ONE, TWO, query=14)
-
-
-def test_layers_have_pictures_of_their_own() -> None:
-    deep = random_maps(n_layers=2, n_heads=2), random_maps(n_layers=3, n_heads=1)
-    found = pictures(*deep)
-    assert list(found) == [
-        *("maps-layer-0", "difference-layer-0-multi-2-single", "query-3-layer-0"),
-        *("maps-layer-1", "difference-layer-1-multi-2-single", "query-3-layer-1"),
-    ]
-    assert np.array_equal(panels(found["maps-layer-1"])[1].values, deep[0].weights[1, 0])
 
 
 def test_the_shared_scale_ends_at_the_largest_weight_that_lies_on_it() -> None:
@@ -161,15 +133,6 @@ def test_how_alike_heads_are_is_a_map_whatever_kind_is_asked_for(kind: FigureKin
     made = plan_picture(attends, Report("", "", (attends,)), FigureStyle(kind=kind))
     assert isinstance(made, FigurePlan)
     assert made.kind == kind
-
-
-def test_a_scale_that_does_not_begin_at_0_says_so() -> None:
-    apart = np.log(2) * np.array([[0, 0.12], [0.12, 0]])
-    shown = similarity_picture(apart, comparison(model(n_layers=2)).head_names)
-    assert (shown.columns, shown.rows) == (("0.0",), ("1.0",))
-    assert shown.scale is not None
-    assert (shown.scale.low, shown.scale.high) == pytest.approx((0.85, 0.9))
-    assert "scale from 0.85, not from 0" in shown.scale.label
 
 
 def test_how_heads_are_spread_over_texts() -> None:

@@ -13,10 +13,10 @@ from attnviz.commands.compare.comparison import Comparison
 from attnviz.commands.compare.costs import write_count
 from attnviz.commands.compare.report import compare_report, compare_rows
 from attnviz.commands.compare.spec import CompareSpec
-from attnviz.commands.compare.verdict import HEADLINE, NO_EVIDENCE, verdict
+from attnviz.commands.compare.verdict import NO_EVIDENCE, verdict
 from attnviz.measures import choose_measures
 from attnviz.options import build
-from attnviz.report import Note, Report, Scale
+from attnviz.report import Report, Scale
 from attnviz.table.numbers import Numbers
 from tests.commands.compare.comparisons import N_TEXTS, around, card, comparison, model
 from tests.made import notes, table
@@ -63,23 +63,6 @@ def test_what_is_read_as_unknown_is_said_of_each_model() -> None:
     assert shown.subtitle == "200 tokens · single: trained, 25% read as [UNK] · multi:8: trained"
 
 
-def test_the_verdict_leads() -> None:
-    shown = report(two())
-    leads = [isinstance(block, Note) and block.leads for block in shown.blocks]
-    assert leads == sorted(leads, reverse=True)
-    assert [note.text for note in shown.notes if note.leads] == shown.data["verdict"]
-    assert not all(note.leads for note in shown.notes)
-
-
-def test_five_measures_are_listed_first_where_none_is_named() -> None:
-    of = two()
-    names = [measure.name for measure in of.measures]
-    shown = table(report(of), "measures")
-    assert [str(shown.rows[n][0]).split()[0] for n in shown.first] == [name for name in names if name in HEADLINE]
-    assert shown.more == "All models, measures, intervals, likeness, costs: --table full."  # nothing is marked
-    assert table(report(of, measure=("all",)), "measures").first == ()
-
-
 def test_a_difference_that_may_be_none_is_marked_and_the_mark_explained() -> None:
     shown = report(comparison(model(keys=[5.0] * N_TEXTS), model("multi:2", 2, keys=around(5.1, 0.2))))
     assert rows(shown, "measures")["effective_keys (keys)"][-1] == "~+0.10"
@@ -103,18 +86,6 @@ def test_three_models_have_a_table_of_differences_from_the_first() -> None:
     assert shown.title == "single, multi:2 and multi:4 on imdb test[:500]"
 
 
-def test_what_it_costs() -> None:
-    shown = report(two())
-    found = rows(shown, "costs")
-    assert table(shown, "costs").title == "What it costs and what comes of it (means over the texts)"
-    assert found["heads h of width d/h"] == ("1 of 32", "8 of 4")
-    assert found["parameters"] == ("2,750,018", "2,750,018")
-    assert found["FLOP of projections, 8 n d²"] == ("1.64 M", "1.64 M")
-    assert found["FLOP of scores and sums, 4 n² d"] == ("5.12 M", "5.12 M")
-    assert found["memory of the maps, 4 h n² B"] == ("156 KiB", "1.22 MiB")
-    assert "accuracy on these texts" not in found
-
-
 def test_answers_of_models_that_classify_and_a_dash_for_one_that_does_not() -> None:
     many = report(comparison(model(keys=[1.0, 1.0], right=[1, 0]), model("dot", keys=[1.0, 1.0])))
     assert rows(many, "costs")["accuracy on these texts"] == ("0.5000", "-")
@@ -122,22 +93,6 @@ def test_answers_of_models_that_classify_and_a_dash_for_one_that_does_not() -> N
     assert rows(tested, "costs")["test accuracy, mean of seeds"] == ("0.9000", "-")
     assert rows(tested, "costs")["95 % interval over seeds"] == ("0.8752 to 0.9248", "-")
     assert rows(tested, "costs")["95 % interval over texts"] == ("0.8946 to 0.9051", "-")
-
-
-def test_what_makes_models_unlike_is_said() -> None:
-    assert "differ in d_model too" in notes(report(comparison(model(), model("random:8", 8, d_model=64))))
-    assert "d_model too" not in notes(report(two()))
-    assert "Tokens are joined until all models have the same" in notes(report(two(merged=True)))
-    cut = comparison(model(), model("multi:2", 2), in_text=233)
-    assert "Of the texts' 233 tokens 200 are compared" in notes(report(cut))
-
-
-def test_the_subtitle_says_of_each_whether_it_was_trained() -> None:
-    shown = report(comparison(model(), model("random:8", 8, trained=False)), title="My own")
-    assert shown.title == "My own"
-    assert shown.subtitle == (
-        "imdb test[:500] · 200 tokens · single: trained · random:8: untrained (random weights, seed 0)"
-    )
 
 
 def test_each_model_has_its_own_number_of_tokens() -> None:
@@ -170,19 +125,6 @@ def test_rows_for_a_spreadsheet_hold_every_number_whole() -> None:
     assert [float(cell) for cell in (found[1][4], *found[2][4:8])] == pytest.approx([14.2, 6.1, -8.1, -8.4, -7.8])
     assert found[-1][:4] == ("divergence_from_mean", "nats", "all heads of a layer", "multi:8")
     assert len(found) == 2 * 3 + 2 * 2
-
-
-def test_data_holds_each_text_and_each_head() -> None:
-    data: Any = report(two(divergences=np.zeros((9, 9)))).data
-    keys = data["measures"]["effective_keys"]
-    assert [values.tolist() for values in keys["per_text"]] == [[14.2] * N_TEXTS, pytest.approx(around(6.1, 0.3))]
-    assert [values.shape for values in keys["per_head"]] == [(1, 1), (1, 8)]
-    (difference,) = keys["differences"]
-    assert [difference[name] for name in ("value", "low", "high")] == pytest.approx([-8.1, -8.4, -7.8])
-    assert (difference["no_interval"], difference["includes_zero"]) == (None, False)
-    assert [each["name"] for each in data["models"]] == ["single", "multi:8"]
-    assert data["divergences"].shape == (9, 9)
-    assert data["verdict"][0].startswith("On these texts multi:8 differs")
 
 
 COUNTS = {0: "0", 999: "999", 999.4: "999", 1000: "1 k", 1234: "1.23 k", 5.12e6: "5.12 M", 9.999e8: "1 G"}
@@ -260,14 +202,6 @@ def test_the_pairs_most_alike_are_named_beside_the_median_pair() -> None:
     assert "alike" not in words(comparison(model(), divergences=np.zeros((1, 1))))
 
 
-def test_how_different_heads_are_is_said_of_those_of_a_layer_and_behind_the_first_screen_of_several() -> None:
-    one, other = model(n_layers=2), model("multi:8", 8, distinct=3.4, n_layers=2)
-    sentence = "The 8 heads of a layer of multi:8 are as different as 3.4 heads that share nothing."
-    for models, is_detail in (((one, other), True), ((other,), False)):
-        (note,) = (note for note in verdict(comparison(*models)) if note.text == sentence)
-        assert note.is_detail == is_detail
-
-
 def test_as_many_heads_are_not_more() -> None:
     """Of two models with equally many heads neither is the one whose more heads should look narrowly or help."""
     pair = (model(keys=[9.0] * 2, right=[1, 0]), model("other", keys=[9.1] * 2, right=[1, 0]))
@@ -303,16 +237,3 @@ def test_accuracy_that_differs(better: str) -> None:
 def test_a_difference_of_accuracies_ends_where_there_is_no_more() -> None:
     """90 points, ± 2.093 · 30.78 / √20."""
     assert "points (+75.6 to +100.0)" in classified([0] * 18 + [1, 1], [1] * 20)
-
-
-def test_one_text_is_read_by_each() -> None:
-    said = words(comparison(model(right=[1]), model("multi:8", 8, right=[0])))
-    assert "single reads it as positive (0.75), multi:8 reads it as negative (0.75)." in said
-    assert "points" not in said
-
-
-def test_a_name_is_data() -> None:
-    said = words(comparison(model("\x1b[31m[red]"), model("a\nb", 2)))
-    assert "\x1b" not in said
-    assert "\n" not in said
-    assert "a⏎b" in said

@@ -20,8 +20,8 @@ from attnviz.renderers.figure.layout import POINT, TextLine
 from attnviz.renderers.figure.text import extent
 from attnviz.report import Calculation, CalculationStep, FigureStyle, Report
 from tests.attacks import endings
-from tests.attacks.endings import RunHere, refused, worked
-from tests.made import FILM, HOSTILE, known, notes, page_content, provenance, table, tokens
+from tests.attacks.endings import RunHere, worked
+from tests.made import FILM, known, page_content, provenance, table, tokens
 
 
 def found(
@@ -55,21 +55,6 @@ def shown(of: VerifiedTrace) -> Report:
 # What is shown
 
 
-def test_title_and_subtitle_say_what_is_explained() -> None:
-    report = shown(found())
-    assert report.title == "Attention from token 3 thin in multi:2, step by step"
-    assert report.subtitle == (
-        "untrained (random weights, seed 0) · “the plot was thin , yet i loved every…” · 14 tokens · layer 0 of 1"
-    )
-    assert shown(found(causal=True)).subtitle.endswith("layer 0 of 1 · causal")
-    assert "the layer's output were computed again from x and the model's matrices" in notes(report)
-    assert "From its own numbers the output differs by at most 1e-08" in notes(report)
-
-
-def test_one_head_without_projections() -> None:
-    assert "from x, more exactly" in notes(shown(found(n_heads=1, projects=False)))
-
-
 def test_each_key_has_a_row_with_its_scores_and_weight() -> None:
     of = found(position=True)
     rows = table(shown(of), "steps-layer-0-head-0")
@@ -87,29 +72,10 @@ def test_each_key_has_a_row_with_its_scores_and_weight() -> None:
     assert sum(float(row[-1]) for row in rows.rows) == pytest.approx(1)
 
 
-def test_keys_of_the_largest_weight_have_rows_and_the_others_one() -> None:
-    of = found(tuple(f"w{place}" for place in range(40)))
-    weights = of.trace.heads[0].weights
-    *rows, rest = table(shown(of), "steps-layer-0-head-0").rows
-    assert [row[0] for row in rows] == [f"{key} w{key}" for key in sorted(np.argsort(-weights)[:MAX_ROWS].tolist())]
-    assert rest[:-1] == ("… 16 other keys", "…", "…")
-    assert sum(float(row[-1]) for row in (*rows, rest)) == pytest.approx(1)
-
-
 def test_a_mask_is_shown_where_there_is_one() -> None:
     rows = table(shown(found(FILM[:6], causal=True)), "steps-layer-0-head-0").rows
     assert [row[2:] for row in rows[4:]] == [(-np.inf, 0)] * 2
     assert np.isfinite([row[2] for row in rows[:4]]).all()
-
-
-def test_tokens_are_safe_to_show_and_whole_in_the_data() -> None:
-    report = shown(found(HOSTILE))
-    cells = "".join(str(cell) for each in report.tables for row in each.rows for cell in row)
-    assert not re.search(
-        "[\x00-\x1f\x7f-\x9f\u202e\u200b\ud800]", cells + report.title + notes(report).replace("\n", " ")
-    )
-    document = json.loads(b"".join(write_alone(report)))
-    assert document["tokens"]["pieces"] == [piece.replace("\ud800", "\ufffd") for piece in HOSTILE]
 
 
 def test_the_data_hold_all_heads_in_full() -> None:
@@ -272,9 +238,3 @@ def test_each_head_is_drawn_where_and_as_it_was_asked(run_here: RunHere, tmp_pat
     worked(run_here(*asked[:5], "--head", "0.5", "--dpi", "40", "--title", "Mine"))
     made = {path.name for path in (tmp_path / "explanation").iterdir()}
     assert made == {"steps-layer-0-head-5.png"}
-
-
-def test_what_cannot_be_drawn_is_refused(run_here: RunHere, tmp_path: Path) -> None:
-    refused(run_here("explain", "--by-hand", TEXT, "--format", "gif"), "no format 'gif'")
-    refused(run_here("explain", "--by-hand", TEXT, "--width", "3.3in"), "3.3 in are too few")
-    assert not list(tmp_path.rglob("steps-*"))
