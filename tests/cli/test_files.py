@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from attnviz import store
+from attnviz.cli import printing
+from attnviz.cli.printing import write_documents
+from attnviz.running import Result
 from tests.attacks.endings import RunHere, check_whole, refused, worked
 from tests.commands.train.runs import TINY
 from tests.made import content, random_maps, unpack_page
@@ -97,13 +100,17 @@ def record(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("few_probes", "record", "undrawn")
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_prints_in_every_way(command: str, attnviz: RunHere) -> None:
-    printed = {
-        kind: worked(attnviz(*COMMANDS[command], "--print", kind, *["--out", kind][: 2 * (command == "train")])).stdout
-        for kind in ("table", "brief", "json", "csv", "markdown", "latex", "none")
-    }
-    assert printed["none"] == ""
-    assert printed["table"] or command == "lesson"  # which is a page
+def test_every_command_prints_in_every_way(command: str, attnviz: RunHere, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The results of one run, written in each way."""
+    printed: dict[str, str] = {}
+
+    def write(results: list[Result], _: str, full: bool) -> str:
+        for kind in ("brief", "json", "csv", "markdown", "latex"):
+            printed[kind] = "".join(write_documents(results, kind, full=full))
+        return printed["csv"]
+
+    monkeypatch.setattr(printing, "write_documents", write)
+    assert worked(attnviz(*COMMANDS[command], "--print", "csv")).stdout == printed["csv"]
     assert json.loads(printed["json"])["schema"] == 1
     assert len(printed["brief"]) <= 4096
     (first, *_) = json.loads(printed["brief"])["reports"]
@@ -163,6 +170,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     "command",
     [

@@ -1,6 +1,5 @@
 """`batch` and `diff --again` as functions: the manifest, what is skipped, fails, differs, and what is said of it."""
 
-import hashlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,20 +7,18 @@ from typing import Any
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from attnviz import store
 from attnviz.commands.batch.diff import diff
 from attnviz.commands.batch.manifests import from_file, to_bytes
-from attnviz.commands.batch.run import PROGRESS, batch, batch_report
+from attnviz.commands.batch.run import PROGRESS, batch
 from attnviz.commands.batch.spec import BatchSpec, DiffSpec
-from attnviz.errors import DifferencesFound, ExecutionError, InvalidConfig, InvalidOption, InvalidSource
+from attnviz.errors import DifferencesFound, InvalidConfig, InvalidOption, InvalidSource
 from attnviz.options import build
-from attnviz.report import Note
 from attnviz.running import Result
 from attnviz.store.manifest import NAME, PAGE, Entry, File, Manifest
 from tests import events
 from tests.commands.batch.batches import run_batch
 from tests.events import report, result
-from tests.made import content, page_content, random_maps
+from tests.made import content, page_content
 from tests.pretrained import NEEDS, saved
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
@@ -86,15 +83,6 @@ def test_of_a_changed_text_one_job_is_made_again(config: Path) -> None:
     assert ended == {"one": "made", "two": "unchanged"}
     assert second.jobs[1] == first.jobs[1]
     assert second.jobs[0].inputs != first.jobs[0].inputs
-
-
-def test_a_record_is_drawn_anew_when_it_changed(config: Path) -> None:
-    record = config.parent / "attention.safetensors"
-    config.write_text("jobs: [{name: drawn, render: {record: attention.safetensors, dpi: 40}}]", encoding="utf-8")
-    for seed, how in ((0, "made"), (0, "unchanged"), (1, "made")):
-        store.save(random_maps(n_heads=2, seed=seed), record)
-        assert run(config)[0] == {"drawn": how}
-    assert manifest_of(config).jobs[0].inputs == {"record": hashlib.sha256(record.read_bytes()).hexdigest()}
 
 
 def test_force_makes_everything_and_the_same(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,17 +158,6 @@ def test_a_file_that_somebody_put_in_the_place_of_one_stays(config: Path, theirs
     run(config)
     assert picture.with_suffix(".svg").exists()
     assert picture.exists() == theirs
-
-
-def test_what_fails_is_in_the_manifest_and_the_rest_is_made(config: Path) -> None:
-    config.write_text(CONFIG + "  - name: three\n    heatmap: {text: three, head: 5}\n", encoding="utf-8")
-    ended, last = run(config)
-    assert ended == {"one": "made", "two": "made", "three": "failed"}
-    (failed,) = (entry for entry in manifest_of(config).jobs if entry.error)
-    assert failed.name == "three"
-    assert "no head 5" in failed.error
-    assert isinstance(last.failure, ExecutionError)
-    assert not (config.parent / "out/three").exists()
 
 
 def test_jobs_that_a_config_no_longer_has_are_named(config: Path) -> None:
@@ -263,23 +240,3 @@ def test_a_manifest_of_a_setting_that_there_is_not(tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(to_bytes(Manifest({}, {}, ())))
     with pytest.raises(InvalidSource, match=r"manifest\.json holds no jobs"):
         next(diff(DiffSpec(before=str(tmp_path), again=True)))
-
-
-# --- A batch in words for those who read of it on a server ---
-
-
-MADE = Entry("a", "heatmap", {}, "f", {}, (), ("1 character has no glyph",), (File("a/x.png", "00", 7),))
-FAILED = Entry("b", "heatmap", {}, "", {}, (), (), (), error="no tokens\x1b[31m in text 0")
-BOTH = Manifest({"figures.yaml": "00"}, {}, (MADE, FAILED))
-
-
-def test_how_each_job_ended_and_why() -> None:
-    report = batch_report(BOTH, {"a": "made", "b": "failed"}, "figures")
-    assert report.title == "2 jobs, 1 failed"
-    (table,) = report.tables
-    assert table.rows == (
-        ("a", "heatmap", "made", 1, ""),
-        ("b", "heatmap", "failed", 0, "no tokens\\x1b[31m in text 0"),
-    )
-    assert [block.text for block in report.blocks if isinstance(block, Note)] == ["a: 1 character has no glyph"]
-    assert batch_report(Manifest({}, {}, (MADE,)), {"a": "unchanged"}, "out").title == "1 job, all done"

@@ -73,16 +73,6 @@ def test_a_whole_number_is_a_number(write: Write) -> None:
     assert (spec.model.max_memory, type(spec.model.max_memory)) == (2.0, float)
 
 
-@pytest.mark.parametrize(
-    "text", ["jobs: [heatmap: ]", "jobs: [heatmap: {}]", "{defaults: , jobs: [{heatmap: , matrix: }]}"]
-)
-def test_nothing_said_is_the_default(text: str, write: Write) -> None:
-    plan = load(write(text))
-    assert (plan.out, [job.name for job in plan.jobs]) == (None, ["heatmap-1"])
-    assert plan.jobs[0].spec == HeatmapSpec()
-    assert plan.jobs[0].settings == {}
-
-
 def test_the_nearest_setting_wins(write: Write) -> None:
     text = "{defaults: {dpi: 41, seed: 1, heads: 1}, jobs: [{heatmap: {dpi: 42}, matrix: {seed: [3]}}]}"
     assert load(write(text)).jobs[0].spec == build(HeatmapSpec, dpi=42, seed=3, heads=1)
@@ -238,16 +228,6 @@ def test_there_are_at_most_ten_thousand_jobs(problems: Problems, write: Write) -
     settings = ("seed", "heads", "layers", "dpi", "top_k", "d_model", "max_tokens", "index")
     huge = f"jobs:\n- heatmap:\n  matrix: {{{', '.join(f'{name}: {hundred}' for name in settings)}}}\n"
     assert "makes 10,000,000,000,000,000 jobs in all" in problems(huge)[0]
-
-
-def test_several_configs_are_one_plan(write: Write) -> None:
-    first = write("{out: x, jobs: [heatmap: , {name: a, heatmap: }]}", "a.yaml")
-    second = write("jobs: [explain: , {name: b, heatmap: }]", "b/b.yaml")
-    plan = load_all([first, second])
-    assert [job.name for job in plan.jobs] == ["heatmap-1", "a", "explain-1", "b"]
-    assert plan.out == "x"
-    assert list(plan.configs) == ["a.yaml", "b.yaml"]
-    assert load_all([first, second], "y").out == "y"
 
 
 def told(*paths: Path, out: str | None = None) -> list[str]:

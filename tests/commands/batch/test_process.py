@@ -111,17 +111,6 @@ def test_each_command_is_one_of_the_config_and_each_picture_of_the_manifest() ->
     assert (len(pictures), set(pictures) - made) == (20, set())
 
 
-def test_the_wall_leads_to_each_section_by_its_first_picture() -> None:
-    wall, *sections = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    leads = re.findall(r'<a href="#(.*?)"><img src="(.*?)" width="190"', wall)
-    titles = [section.splitlines()[0].lower() for section in sections]
-    anchors = [re.sub(r"[^a-z0-9 -]", "", title).replace(" ", "-") for title in titles]
-    assert leads == [
-        (anchor, re.findall(r"!\[.*?\]\((.*?)\)", section)[0])
-        for anchor, section in zip(anchors, sections, strict=True)
-    ]
-
-
 @pytest.mark.slow
 def test_the_pictures_are_what_the_config_makes(run_cli: RunCli) -> None:
     """Within what another processor may round or pack otherwise, by the command that the page names."""

@@ -1,6 +1,5 @@
 """`heatmap` and `render` as functions: which files, texts and heads, and what the user is told."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from attnviz.records.factored import FactoredMaps
 from attnviz.report import HeatmapGrid, Note
 from attnviz.running import Result
 from attnviz.specs import ModelOptions
-from attnviz.views.record_changes import measure_changes
 from tests import pretrained
 from tests.events import data, report, results
 from tests.made import content, known, load_encoder, page_content, table
@@ -82,21 +80,6 @@ def test_a_blank_text_among_others_is_refused_before_the_first_picture(spec: Hea
     with pytest.raises(InvalidText, match="no tokens in the text"):
         list(heatmap(replace_values(spec, text=("fine", " "))))
     assert not Path(spec.figure.out).exists()
-
-
-@pytest.mark.parametrize(
-    ("change", "notice"),
-    [
-        ({"model": "random"}, "untrained: the weights are random (seed 0), so the maps show no learned attention"),
-        ({"text": ("ह न",)}, "2 characters have no glyph in our fonts and are drawn as boxes (U+0928, U+0939)"),
-        (
-            {"text": ("a b " * 40,), "annotate": True},
-            "some maps have too many cells for --annotate; their digits are left out",
-        ),
-    ],
-)
-def test_notices(spec: HeatmapSpec, change: dict[str, object], notice: str) -> None:
-    assert notice in only(replace_values(spec, **change)).notices
 
 
 def test_pictures_of_the_same_record_stay_and_are_pointed_out(spec: HeatmapSpec) -> None:
@@ -234,13 +217,6 @@ def test_what_is_of_all_heads_is_not_worked_out_of_some() -> None:
     assert all(each.level == "head" for each in measure_maps(part, ["all"]))
     with pytest.raises(InvalidOption, match="rollout needs all heads"):
         rollout(part)
-
-
-def test_records_are_compared_head_by_head_of_one_number() -> None:
-    whole, part = maps_of(), maps_of(LayersAndHeads((1, 2), (3, 5)))
-    found, others = measure_changes(whole, part), measure_changes(whole, replace(part, head_numbers=(2, 5)))
-    assert [(each.layer, each.head) for each in found[::2]] == [(1, 3), (1, 5), (2, 3), (2, 5)]
-    assert max(each.change for each in found) < 1e-9 < max(each.change for each in others)
 
 
 @pytest.mark.parametrize("factored", [False, True])

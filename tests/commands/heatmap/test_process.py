@@ -10,7 +10,7 @@ import pytest
 from attnviz.cli import app, show
 from attnviz.commands.heatmap import inputs as heatmap
 from attnviz.running import Progress
-from tests.attacks.endings import RunHere, document, worked
+from tests.attacks.endings import RunHere, worked
 from tests.made import content
 from tests.process import RunCli
 
@@ -44,16 +44,6 @@ def test_same_input_same_bytes_in_two_processes(
     assert content(tmp_path / "one") == content(tmp_path / "two")
     assert len(content(tmp_path / "one")) == (10 if command[0] == "compare" else 11)
     assert here.out == there.out
-
-
-def test_a_vocabulary_of_ours_is_used(attnviz: RunHere) -> None:
-    worked(attnviz("vocab", "--text", "the cat the cat", "--out", "v"))
-    asked = ("heatmap", "--text", "the dog", "--vocab", "v", "--heads", "1")
-    (text,) = document(worked(attnviz(*asked, "--json")))["texts"]
-    assert text["queries"]["unknown"] == [False, True]
-    assert text["settings"]["vocabulary_entries"] == 5
-    shown = worked(attnviz(*asked))
-    assert "1 of 2 tokens is not in the vocabulary (read as [UNK]): 1 dog." in shown.stdout
 
 
 def test_debugging_shows_where(attnviz: RunHere, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,6 @@ from attnviz.models.protocols import EVERY, MEASURED, LayersAndHeads
 from attnviz.options import build
 from attnviz.records import AttentionMaps
 from attnviz.renderers.terminal.show import Screen, render
-from attnviz.report import Charts
 from attnviz.running import Progress, Result
 from attnviz.specs import ModelOptions, TextOptions
 from attnviz.table.numbers import Numbers
@@ -239,21 +238,6 @@ def test_each_text_twice_tests_what_each_once_does(tmp_path: Path) -> None:
 def test_a_random_model_is_labelled_nothing(tmp_path: Path) -> None:
     untrained = run(tmp_path / "untrained", model="random:16", d_model=64, layers=3, null=("random",))
     assert [head["label"] for head in data(untrained)["heads"]] == [None] * 48
-    curves, scatter = report(untrained).pictures
-    assert isinstance(scatter, Charts)
-    assert {*scatter.charts[0].column("group")} == {""}
-    assert isinstance(curves, Charts)
-    assert curves.n_columns == 4  # a row of all layers of a deep model would be metres wide
-    peaks = np.array(data(untrained)["by_distance"]).max(axis=1).reshape(3, 16)
-    assert [chart.y_range for chart in curves.charts] == [(0.0, float(peaks.max()))] * 3
-    for chart, of_layer in zip(curves.charts, peaks, strict=True):
-        highest = sorted(np.argsort(-of_layer)[:12])
-        assert [*dict.fromkeys(chart.column("group"))] == [f"head {head}" for head in highest]
-    said = [note.text for note in report(untrained).notes]
-    assert "Lines are of the 12 heads of a layer with the highest peaks; --json has all 16." in said
-    tables = {table.name: table for table in report(untrained).tables}
-    assert [*tables] == ["patterns", "heads", "words", "extremes-entropy"]
-    assert tables["extremes-entropy"].title.endswith(" for their length (all heads: --json)")
 
 
 def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
@@ -461,23 +445,6 @@ def test_queries_of_another_text_need_one_with_tokens(tmp_path: Path) -> None:
     alone = run(tmp_path / "alone", dataset=str(file), split="train[:2]", ablate=("queries",))
     (table,) = (table for table in report(alone).tables if table.name == "ablations")
     assert [row[2:] for row in table.rows] == [("-",)] * 4
-
-
-def test_heads_that_were_held_against_nothing_are_not_said_to_have_no_pattern(tmp_path: Path) -> None:
-    found = report(run(tmp_path / "out", split="train[:2]", max_tokens=10))
-    heads, patterns = ({table.name: table for table in found.tables}[name] for name in ("heads", "patterns"))
-    assert [column.header for column in heads.columns[:3]] == ["layer", "head", "entropy (nats)"]
-    assert [column.header for column in patterns.columns[:2]] == ["pattern", "largest"]
-    assert any("--index N --max-tokens 10 --keep head-tail." in note.text for note in found.notes)
-    alike = "Which heads are alike, pair by pair: attnviz compare multi:2 --dataset sample --split 'train[:2]'."
-    said = [note.text for note in found.notes]
-    assert {alike, "What answers lose without each head: the same with --ablate zero --out costs."} <= {*said}
-    uncut = [note.text for note in report(run(tmp_path / "uncut", split="train[:2]")).notes]
-    assert "Text number N: attnviz heatmap --model multi:2 --dataset sample --split 'train[:2]' --index N." in uncut
-    twice = build(DiffSpec, before=str(tmp_path / "out"), after=str(tmp_path / "out"))
-    compared = report(result(diff(twice)))
-    headers = [column.header for column in next(compared.tables).columns]
-    assert headers == ["number", "before", "after", "change"]  # of so few texts there is no interval
 
 
 def test_a_finished_survey_is_never_replaced_by_another_or_by_less(surveyed: Path) -> None:
