@@ -13,7 +13,7 @@ from attnviz.cli.printing import write_documents
 from attnviz.running import Result
 from tests.attacks.endings import RunHere, check_whole, refused, worked
 from tests.commands.train.runs import TINY
-from tests.made import content, random_maps, unpack_page
+from tests.made import content, random_maps
 
 
 def pictures(*stems: str, formats: str = "png") -> set[str]:
@@ -210,12 +210,3 @@ def test_no_browser_is_told_and_no_failure(attnviz: RunHere, monkeypatch: pytest
     monkeypatch.setattr(webbrowser, "open", lambda _: False)
     run = worked(attnviz("heatmap", "--text", SENTENCE, "--heads", "2", "--open", "--table", "none"))
     assert "no browser could be opened; the page is attention/attention.html" in run.stderr
-
-
-def test_a_comparison_of_many_texts_has_its_charts_on_the_page(attnviz: RunHere, tmp_path: Path) -> None:
-    command = ("compare", "single", "multi", "--dataset", "sample", "--split", "train+test", "--index", "0-5")
-    worked(attnviz(*command, "--format", "html", "--out", "one"))
-    page = unpack_page(tmp_path / "one" / "attention.html")["content"]
-    assert '"kind":"box"' in page
-    assert "not on this page" not in page
-    assert "a map is a query" not in page  # its only map says how alike heads are

@@ -191,14 +191,6 @@ def test_groups_are_left_out_for_users() -> None:
     assert replace_values(spec, size=4) == Spec(group=Group(size=4), whole="x")
 
 
-def test_what_is_no_option_of_a_spec_is_refused() -> None:
-    for name in ("left_out", "group", "other"):
-        with pytest.raises(TypeError, match=f"Spec has no option '{name}'"):
-            build(Spec, whole="x", **{name: 3})
-    with pytest.raises(TypeError, match="whole"):
-        build(Spec)
-
-
 def test_help_is_for_the_command_line_or_for_configs() -> None:
     option = list_options(Spec)[0].option
     models = "single, multi, single-zh, multi-zh, random, dot, recall"

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attnviz import store
 from attnviz.errors import InputError, InvalidOption, InvalidSelection
 from attnviz.measures.concentration import entropy
 from attnviz.measures.words import merge_words
@@ -68,29 +67,11 @@ def test_a_rollout_is_a_file(kind: str, words: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "says"),
-    [
-        ({"width": "5mm"}, "--width '5mm' is 0.1969 inches, out of range. It is 1 to 40 inches."),
-        ({"width": "99999999in"}, "is not a length"),
-        ({"pick": ("0.1",), "head": ("1",)}, "--pick names layers and heads by itself"),
-    ],
-)
-def test_what_cannot_be_drawn_is_refused_at_once(choice: dict[str, object], says: str) -> None:
-    with pytest.raises(InvalidOption, match=says):
-        Drawing.from_options(FigureOptions(**choice))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
     ("length", "expected"),
     [("3.3in", 3.3), ("3.3", 3.3), (" 84 mm", 84 / 25.4), ("8.4cm", 8.4 / 2.54), ("240pt", 240 / 72), (None, None)],
 )
 def test_widths_in_the_units_of_publishers(length: str | None, expected: float | None) -> None:
     assert parse_inches(length) == expected
-
-
-def test_no_title_is_an_empty_one() -> None:
-    specs = (FigureOptions(), FigureOptions(title=""))
-    assert [Drawing.from_options(spec).pictures.look.header for spec in specs] == [True, False]
 
 
 def test_a_measure_that_was_not_shown_becomes_a_column(tmp_path: Path) -> None:
@@ -104,13 +85,6 @@ def test_a_measure_that_was_not_shown_becomes_a_column(tmp_path: Path) -> None:
     assert [column.header for column in shown.columns].count("peak") == 1
     only = heads(draw(maps, tmp_path, measure=("entropy",), sort="query_information"))
     assert [column.header for column in only.columns][2:-2] == ["entropy", "query information", "looks at"]
-
-
-def test_data_stay_by_layer_and_head_however_the_table_is_sorted(tmp_path: Path) -> None:
-    maps = random_maps(n_layers=2, n_heads=3)
-    found = data(draw(maps, tmp_path, sort="-entropy"))
-    assert (found["layers"], found["heads"]) == ([0, 1], [0, 1, 2])
-    assert np.array_equal(found["measures"]["entropy"]["values"], entropy(maps).values)
 
 
 @pytest.mark.parametrize("maps", [cross_maps(3, 5), sink_maps(), windowed_maps(), random_maps(padding=2)])
@@ -135,14 +109,6 @@ def test_what_cannot_be_is_refused_before_anything_is_written(
         draw(maps, tmp_path / "out", **choice)
     assert says in str(caught.value)
     assert not (tmp_path / "out").exists()
-
-
-def test_the_record_of_a_run_is_not_changed(tmp_path: Path) -> None:
-    maps = marked()
-    store.save(maps, tmp_path / "before.safetensors")
-    draw(maps, tmp_path / "out", merge="words", hide_special=True)
-    store.save(maps, tmp_path / "after.safetensors")
-    assert (tmp_path / "before.safetensors").read_bytes() == (tmp_path / "after.safetensors").read_bytes()
 
 
 def test_every_weight_is_a_row_where_csv_and_the_full_table_are_asked_for(tmp_path: Path) -> None:

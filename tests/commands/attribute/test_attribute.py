@@ -62,19 +62,6 @@ def test_a_text_is_shaded_by_sides_and_its_shares_are_said(tmp_path: Path) -> No
     assert "where a head looked" not in page  # nothing on it is a weight
 
 
-def test_it_is_said_how_much_of_a_text_was_read_and_which_scores_take_no_side(tmp_path: Path) -> None:
-    found = report(inline_text=TEXT, out=str(tmp_path), max_tokens=6, method="relevance,attention")
-    assert " · first 3 and last 3 of 10 tokens · by " in found.subtitle
-    assert found.data["tokens_in_text"] == 10
-    (picture,) = (block for block in found.pictures if isinstance(block, Heatmap))
-    assert picture.title == "each token by its share of each method's largest score"
-    assert known(picture.scale).label.endswith("; attention: sizes, for neither side")
-    whole = report(inline_text=TEXT, out=str(tmp_path))
-    assert " · 10 tokens · by relevance" in whole.subtitle
-    (picture,) = (block for block in whole.pictures if isinstance(block, Heatmap))
-    assert picture.title == "each token by what it did for the answer"
-
-
 def test_a_terminal_shows_sides_with_and_without_colour(tmp_path: Path) -> None:
     found = report(inline_text=TEXT, out=str(tmp_path))
     plain = render(found, "heads", Screen(80, False, "utf-8", False))
@@ -191,12 +178,6 @@ def test_a_text_that_stands_there_twice_counts_once() -> None:
     assert len(data["texts"]) == 5
     assert first.notices == ("5 of 10 texts are left out: the same text stands there before",)
     assert "Over 5 texts there is no interval" in said(of.report(found))
-
-
-def test_equal_numbers_of_every_text_show_nothing_of_others() -> None:
-    found = verdict(random=np.full(20, 0.1), relevance=np.full(20, 0.6))
-    assert "at random (paired difference): relevance 0.500" in found
-    assert "More than by chance" not in found
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from collections import Counter
 from dataclasses import replace
 from functools import partial
 from io import BytesIO
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +19,14 @@ from attnviz.commands.batch.diff import diff
 from attnviz.commands.batch.diff_batches import compare_batches, compare_numbers, is_same_text
 from attnviz.commands.batch.manifests import from_file
 from attnviz.commands.batch.spec import DiffSpec
-from attnviz.errors import InvalidOption
 from attnviz.options import replace_values
 from attnviz.records.differences import FILES, NUMBERS, OTHER_BYTES, Diff, Difference, Tolerances
 from attnviz.store.manifest import Entry, Manifest, TextNumbers
 from attnviz.views.differences import describe_difference
-from tests import events
 from tests.attacks.endings import RunHere
 from tests.commands.batch import batches
 from tests.events import result
 from tests.made import page_content
-from tests.test_first_screens import NUMBER
 
 SPEC = DiffSpec(before="baseline", after="figures")
 PNG, RECORD = "first/overview.png", "first/attention.safetensors"
@@ -141,20 +137,6 @@ def test_a_number_may_differ_by_the_tolerance(pair: Path, by: float, n_found: in
     assert len(diffed(Tolerances(1, {"entropy": 0})).differences) == 1
 
 
-def test_measures_choose_what_is_shown_and_not_what_is_compared(pair: Path) -> None:
-    batches.change(pair / "figures", "first", lambda entry: batches.shifted(entry, "entropy", 0, 1, 1))
-    found = result(diff(replace(SPEC, measure=("peak",))))
-    assert (list(events.report(found).tables), found.failure is None) == ([], False)
-    (table,) = events.report(result(diff(replace(SPEC, measure=("entropy",))))).tables
-    assert ([str(row[0]).split(" in ")[0] for row in table.rows], table.is_detail) == (
-        ["first: entropy of layer 0, head 1"],
-        False,
-    )
-    for bad in (replace(SPEC, measure=("to_next",)), replace(SPEC, tolerance=("to_next=1",))):
-        with pytest.raises(InvalidOption, match="no measure 'to_next' in what is compared"):
-            diff(bad)
-
-
 def test_what_only_one_has_of_texts_measures_and_heads() -> None:
     one = (TextNumbers("a", {"entropy": [1.0, 2.0], "peak": [1.0, 1.0]}, [0, 0], [0, 1]), TextNumbers("b", {}))
     other = (TextNumbers("a", {"entropy": [1.0], "to_next": [1.0]}, [0], [0]), TextNumbers("c", {}))
@@ -173,28 +155,6 @@ def test_what_is_not_a_number_is_beyond_any_tolerance() -> None:
     (unlike,) = compared(*sides, tolerance=9)
     assert unlike.kind == "differs"
     assert not Tolerances(9).allow(unlike)
-
-
-@pytest.mark.parametrize(
-    ("places", "where"),
-    [
-        ({"layer": [1, 3], "head": [5, 5]}, ["layer 1, head 5", "layer 3, head 5"]),
-        ({"layer": [1, 3], "head": [None, None]}, ["layer 1", "layer 3"]),
-        ({"layer": [0, 1], "head": ["mean", "mean"]}, ["layer 0, head mean", "layer 1, head mean"]),
-        ({"of": ["dot", "multi"]}, ["dot", "multi"]),
-    ],
-)
-def test_numbers_are_called_by_what_they_are_of(places: Any, where: list[str]) -> None:
-    sides = ((TextNumbers("t", {"m": values}, **places),) for values in ([1.0, 1.0], [2.0, 2.0]))
-    assert [each.where for each in compared(*sides)] == where
-
-
-def test_numbers_of_other_layers_are_not_compared() -> None:
-    found = compared(*((TextNumbers("t", {"m": [1.0, 2.0]}, of, [0, 0]),) for of in ([1, 3], [0, 3])))
-    assert {(each.kind, each.where) for each in found} == {
-        ("only after", "layer 0, head 0"),
-        ("only before", "layer 1, head 0"),
-    }
 
 
 def test_a_picture_is_compared_by_its_pixels(pair: Path) -> None:
@@ -316,18 +276,6 @@ def test_a_difference_has_its_own_exit_code(pair: Path, run_here: RunHere) -> No
     assert (run.exit_code, run.stderr) == (3, "error: 2 differences between baseline and figures\n")
     assert run.stdout.startswith("2 differences\nBEFORE baseline · AFTER figures\n")
     assert "second: overview.png: cannot read figures/second/overview.png" in run.stdout
-
-
-def test_the_first_screen_of_two_batches_that_differ_much_is_small(pair: Path, run_here: RunHere) -> None:
-    for head, job in product(range(2), ("first", "second")):
-        moved = partial(batches.shifted, measure="entropy", layer=0, head=head, by=0.25 + head)
-        batches.change(pair / "figures", job, moved)
-    for number in range(30):
-        batches.put(pair / "figures", f"first/{number}.e{number}", b"1.5")
-    screen = run_here("diff", "baseline", "figures").stdout
-    assert screen.startswith("34 differences\n")
-    assert len(screen.splitlines()) <= 15
-    assert len(NUMBER.findall(screen)) <= 20
 
 
 def test_a_page_shows_both_sides_of_pictures_and_those_that_differ_most_first(pair: Path, run_here: RunHere) -> None:

@@ -50,18 +50,6 @@ def test_a_manifest_comes_back_as_it_was(tmp_path: Path) -> None:
     assert to_bytes(found) == to_bytes(MANIFEST)
 
 
-def test_the_bytes(tmp_path: Path) -> None:
-    written = to_bytes(MANIFEST)
-    assert written.isascii()
-    assert written.endswith(b"\n}\n")
-    data = json.loads(written)
-    assert list(data) == ["schema", "configs", "versions", "jobs"]
-    assert list(data["configs"]) == ["a.yaml", "b.yaml"]
-    assert list(data["jobs"][0]["inputs"]) == ["texts", "weights of multi:8"]
-    turned = replace(MANIFEST, configs=dict(reversed(MANIFEST.configs.items())))
-    assert to_bytes(turned) == written
-
-
 def test_half_a_character_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "e.json"
     path.write_bytes(to_bytes(of_one(replace(FAILED, error="\ud800", settings={"text": ["\udfff"]}))))

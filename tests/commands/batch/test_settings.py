@@ -43,10 +43,6 @@ def test_flags_and_configs_have_the_same_settings(command: str) -> None:
     assert all("default" not in setting for setting in of_all.values())  # commands differ in them
 
 
-def test_nothing_is_kept_out_of_configs_that_no_flag_says() -> None:
-    assert {option.name for spec in JOBS.values() for option in list_options(spec)} >= NOT_IN_CONFIGS
-
-
 @pytest.mark.parametrize("command", JOBS)
 def test_defaults_and_choices_are_those_of_the_spec(command: str) -> None:
     for field in list_options(JOBS[command]):
@@ -62,19 +58,6 @@ def test_defaults_and_choices_are_those_of_the_spec(command: str) -> None:
             if isinstance(choice, str):
                 assert fits(choice, said)
                 assert not fits(f"{choice}x", said)
-
-
-def parts(value: Any) -> Any:
-    yield value
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from parts(inner)
-
-
-def test_the_schema_is_closed() -> None:
-    objects = [part for part in parts(WHOLE) if isinstance(part, dict) and "object" in part.get("type", ())]
-    assert len(objects) == 2 + 3 * len(JOBS)  # the config, the defaults; job, settings and matrix of each command
-    assert all(part["additionalProperties"] is False for part in objects)
-    assert WHOLE["$schema"] == "https://json-schema.org/draft/2020-12/schema"
 
 
 @pytest.mark.parametrize(
@@ -114,16 +97,6 @@ def test_editors_can_read_the_schema(run_here: RunHere) -> None:
     assert printed.isascii()
     assert json.loads(printed) == WHOLE
     Draft202012Validator.check_schema(WHOLE)
-
-
-def test_settings_are_described_without_flags() -> None:
-    said = {
-        (command, name): each.get("description", "") for command in JOBS for name, each in settings(command).items()
-    }
-    assert [where for where, text in said.items() if not text] == []
-    assert [text for text in said.values() if any(word in text for word in ("--", "; repeat", "stdin"))] == []
-    assert said["heatmap", "layer"] == "Which layers: 0, 0-3,7. Default: all."
-    assert said["heatmap", "max_tokens"] == "At most N tokens of a text; keep says which."
 
 
 # --- YAML as plain data with places: what is taken, and what is told of the rest ---

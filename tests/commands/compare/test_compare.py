@@ -20,7 +20,6 @@ from attnviz.running import Progress, Result
 from attnviz.specs import VocabularyOptions
 from tests.events import data, report, result
 from tests.made import cross_maps, notes, record, softmax, tokens
-from tests.pretrained import NEEDS, saved
 from tests.starting import compare
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -157,26 +156,6 @@ def test_pictures_of_other_texts_or_models_go_and_those_of_the_same_stay(tmp_pat
         last = outcome(tmp_path, *change.pop("models", ()), **{**several, **change})
         assert any("removed" in notice for notice in last.notices)
         assert {file.name for file in (tmp_path / "out").iterdir()} == {file.name for file in last.files}
-
-
-def test_third_party_classifiers_are_held_against_labels_by_the_names_of_their_own(tmp_path: Path) -> None:
-    """As they are by `predict`, whose tests have models of other names and of numbers."""
-    pytest.importorskip("transformers", reason=NEEDS)
-    settings = {"id2label": {0: "POS", 1: "NEG"}, "label2id": {"POS": 0, "NEG": 1}}
-    folder = saved(tmp_path / "swapped", "bert", auto="AutoModelForSequenceClassification", **settings)
-    texts = tmp_path / "texts.csv"
-    texts.write_text("text,label\nthe acting saved the film,1\na cat sat on the mat,0\nit was not good,0\n")
-    many = outcome(tmp_path, "single", str(folder), dataset=str(texts), index=("0-2",), device="cpu")
-    single, swapped = data(many)["models"]
-    right = [("POS", "NEG")[each["label"]] == ("NEG", "POS")[each["gold"]] for each in swapped["predictions"]]
-    assert 0 < sum(right) < 3
-    assert swapped["accuracy"] == pytest.approx(sum(right) / 3)
-    assert single["accuracy"] is not None
-    assert "swapped: given labels are read by the names of the model's own: 0 as NEG, 1 as POS." in notes(report(many))
-    one = outcome(tmp_path, "single", str(folder), text=("the acting saved the film",), device="cpu")
-    label = ("POS", "NEG")[data(one)["models"][1]["predictions"][0]["label"]]
-    assert f"swapped reads it as {label} (" in notes(report(one))
-    assert "read by the names" not in notes(report(one))
 
 
 # --- Records without markers ---

@@ -129,21 +129,6 @@ def test_where_there_is_one_key_there_is_no_reason(decoder: Path) -> None:
     assert describe_look(tokens, look) == "1.0 looks at itself, at ‘a’: there is nothing else to look at."
 
 
-def test_a_look_in_words() -> None:
-    tokens = Tokens(("Mr", " D", "urs", " Mr", " D"), ((0, 2), (2, 4), (4, 7), (7, 10), (10, 12)), (False,) * 5)
-    by_head = {"named": "16.0", "kind": "head", "source": 1, "weight_without": 0.022, "controls": [0.95] * 9}
-    look = make_look("18.6", 4, 2, 0.953, **by_head, n_passing=1, n_writers=170, writers=["16.0"])
-    because = "18.6 looks back from ‘D’ (4) to ‘urs’, because 16.0 had written ‘D’ (1) there: without that .95 → .02, "
-    assert describe_look(tokens, look) == f"{because}without other heads .95 to .95; 1 of 170 writers passes this test."
-    word = look | {"named": "the word itself", "kind": "word", "source": None, "n_passing": 2}
-    said = "of the word itself: without that .95 → .02, with other words there .95 to .95; 2 of 170 writers pass this"
-    assert said in describe_look(tokens, word)
-    of_many = "of many hands: 16.0 raises it most, and without that .95 → .02, without other heads .95 to .95."
-    assert describe_look(tokens, look | {"named": None}).endswith(of_many)
-    chance = "(.95): no reason, it stands out no more than by chance."
-    assert describe_look(tokens, look | {"named": None, "n_writers": 0}).endswith(chance)
-
-
 @pytest.mark.parametrize(
     ("value", "rival", "said"),
     [

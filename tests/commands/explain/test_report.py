@@ -14,14 +14,13 @@ from attnviz.commands.explain.report import explain_report
 from attnviz.errors import TooLarge
 from attnviz.records import Facts
 from attnviz.records.attention_trace import AttentionTrace, Head, Projection, VerifiedTrace, trace_head
-from attnviz.renderers.documents.json import write_alone
 from attnviz.renderers.figure.calculation import CalculationPlan, Strip, plan_calculation
 from attnviz.renderers.figure.layout import POINT, TextLine
 from attnviz.renderers.figure.text import extent
 from attnviz.report import Calculation, CalculationStep, FigureStyle, Report
 from tests.attacks import endings
 from tests.attacks.endings import RunHere, worked
-from tests.made import FILM, known, page_content, provenance, table, tokens
+from tests.made import FILM, known, page_content, provenance, tokens
 
 
 def found(
@@ -53,41 +52,6 @@ def shown(of: VerifiedTrace) -> Report:
 
 
 # What is shown
-
-
-def test_each_key_has_a_row_with_its_scores_and_weight() -> None:
-    of = found(position=True)
-    rows = table(shown(of), "steps-layer-0-head-0")
-    head = of.trace.heads[0]
-    assert [column.header for column in rows.columns] == [
-        "key",
-        "q · k",
-        "b",
-        "s = q · k / √4 + b",
-        "a = exp(s) / Σ exp(s)",
-    ]
-    assert [row[0] for row in rows.rows] == [f"{place} {piece}" for place, piece in enumerate(FILM)]
-    numbers = zip(head.scores, np.arange(14) - 1.5, head.scores / 2 + np.arange(14) - 1.5, head.weights, strict=True)
-    assert [row[1:] for row in rows.rows] == [pytest.approx(each) for each in numbers]
-    assert sum(float(row[-1]) for row in rows.rows) == pytest.approx(1)
-
-
-def test_a_mask_is_shown_where_there_is_one() -> None:
-    rows = table(shown(found(FILM[:6], causal=True)), "steps-layer-0-head-0").rows
-    assert [row[2:] for row in rows[4:]] == [(-np.inf, 0)] * 2
-    assert np.isfinite([row[2] for row in rows[:4]]).all()
-
-
-def test_the_data_hold_all_heads_in_full() -> None:
-    of = found()
-    document = json.loads(b"".join(write_alone(shown(of))))
-    assert len(document["heads"]) == 2
-    for head, written in zip(of.trace.heads, document["heads"], strict=True):
-        for name in ("query", "keys", "values", "scores", "scaled", "weights", "weighted", "output"):
-            assert written[name] == getattr(head, name).tolist()
-    assert document["output"] == of.trace.output.tolist()
-    assert document["largest_error"] == 1e-8
-    assert document["projection"]["bias"] == of.trace.projection.bias.tolist()  # type: ignore[union-attr]
 
 
 # --- The steps as a picture: its numbers are the trace's, it holds what it shows, and how it ends without room ---

@@ -1,12 +1,10 @@
 """`heatmap` and `render` as functions: which files, texts and heads, and what the user is told."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-import attnviz
 from attnviz import store
 from attnviz.bounded import GIB
 from attnviz.commands.heatmap.spec import HeatmapSpec
@@ -230,17 +228,6 @@ def test_one_head_of_a_third_party_model_costs_one_head(factored: bool) -> None:
     whole = model.attention(text)
     np.testing.assert_allclose(found.weights[0, 0], whole.weights[3, 7], atol=5e-6)
     np.testing.assert_allclose(known(found.value_norms), known(whole.value_norms)[3:4, 7:8], rtol=1e-5)
-
-
-@pytest.mark.parametrize("factored", [False, True])
-def test_in_python_they_are_chosen_as_on_the_command_line(factored: bool) -> None:
-    settings: dict[str, Any] = {"model": "random:8", "layers": 3, "factored": factored}
-    whole = attnviz.attention(LONGER, **settings)
-    part = attnviz.attention(LONGER, **settings, layer=-1, head="0-1,-1")
-    assert (part.layer_numbers, part.head_numbers) == ((2,), (0, 1, 7))
-    np.testing.assert_allclose(part.weights, whole.weights[2:][:, [0, 1, 7]], rtol=2e-5, atol=1e-7)
-    with pytest.raises(InvalidSelection, match="no layer 3"):
-        attnviz.attention(LONGER, **settings, layer=3)
 
 
 def test_layers_that_share_a_module_are_still_found(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from attnviz.commands.measures.run import measures_report
 from attnviz.measures import DEFAULT_MEASURES, MEASURES
-from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Column
 
 
@@ -30,23 +29,3 @@ def test_data_says_all_of_every_measure() -> None:
     }
     assert by_name["vendi_score"]["of"] == "all heads of a layer"
     assert {name for name, measure in by_name.items() if measure["headline"]} == set(DEFAULT_MEASURES)
-
-
-def test_notes_say_what_is_shown_and_what_needs_self_attention() -> None:
-    chosen, needing = (note.text for note in measures_report().notes)
-    assert chosen.endswith("Where nothing is chosen: entropy, effective_keys, distance, peak.")
-    assert needing == (
-        "Only of a text that attends to itself: distance, to_self, to_previous, to_next, to_first, to_same_word, "
-        "to_own_bracket."
-    )
-
-
-def test_two_lines_a_measure_at_80_columns_and_one_where_there_is_room() -> None:
-    narrow = render(measures_report(), "top", Screen(80)).splitlines()
-    assert max(map(len, narrow)) <= 80
-    start = narrow.index("entropy            how widely a query spreads its   nats    Clark et al. 2019")
-    assert narrow[start + 1] == "                   attention"
-    assert len(narrow) <= 2 * len(MEASURES) + 15  # headings, rules and notes
-    wide = render(measures_report(), "top", Screen(120)).splitlines()
-    assert sum(line.startswith(measure.name + " ") for line in wide for measure in MEASURES) == len(MEASURES)
-    assert len(wide) == len(MEASURES) + 13  # headings, rules and notes

@@ -184,17 +184,6 @@ def test_what_is_said_names_those_beyond_chance_or_the_largest() -> None:
     assert none.endswith("the largest: 0.1 zero -0.0300.")
 
 
-def test_few_texts_have_no_interval() -> None:
-    costs = survey_of([0.01, 0.02], [1.0, 1.0], half=None)
-    assert table_of(costs).rows[0][2] == "+0.0200"
-    assert np.isnan(chart_of(costs).column("low")).all()
-    assert chart_of(costs).y_axis == "probability that the right answer loses"
-
-
-def test_no_p_value_is_written_as_0() -> None:
-    assert [row[3] for row in table_of(survey_of([0.05, 0.01], [1.2e-7, 0.5])).rows] == ["1.2e-07", "0.5"]
-
-
 @pytest.mark.parametrize(("sizes", "said"), [([5, 7], "(here 5)"), ([20] * 21, "(here 21)"), ([12], "")])
 def test_classes_that_are_not_compared_are_said_to_be(sizes: list[int], said: str) -> None:
     of = SimpleNamespace(sizes=dict(enumerate(sizes)), n_matched=sum(sizes))

@@ -234,11 +234,3 @@ def test_every_tenth_text_is_held_out(tmp_path: Path) -> None:
     found = of.data(of.result(vocab(spec)))
     assert found["coverage"] == 0.5  # "new" is only in the held-out tenth
     assert "new" in json.loads((tmp_path / "v/tokenizer.json").read_bytes())["model"]["vocab"]  # what is saved knows it
-
-
-def test_few_texts_are_not_measured_and_that_is_said(tmp_path: Path) -> None:
-    built = of.result(vocab(build(VocabSpec, text=("one film", "two films"), min_frequency=1, out=str(tmp_path / "v"))))
-    assert of.data(built)["coverage"] is None
-    assert [note.text for note in of.report(built).notes] == [
-        "Coverage was not measured: there are fewer than ten texts."
-    ]

@@ -49,21 +49,6 @@ def test_a_number_that_cannot_be(name: str, value: object) -> None:
         train_inputs(parse_settings(TrainSpec, **{name: value}))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"epochs": 1, "batch_size": 1, "crop": 2, "max_tokens": 2, "patience": 1, "layers": 1},
-        {"dropout": 0.0, "word_dropout": 0.0, "label_smoothing": 0.0, "validation": 0.001, "seed": 0, "pretrain": 0},
-        {"dropout": 0.999, "word_dropout": 0.999, "label_smoothing": 0.999, "validation": 0.499},
-        {"learning_rate": 1.0, "heads": 1, "d_model": 1, "layers": MOST_LAYERS, "max_tokens": MOST_TOKENS},
-        {"learning_rate": 5e-324, "heads": 32},
-    ],
-    ids=str,
-)
-def test_the_least_and_the_most_that_can_be(change: dict[str, object]) -> None:
-    parse_settings(TrainSpec, **change)
-
-
 def test_no_more_layers_are_trained_than_can_be_loaded() -> None:
     assert checkpoint.LARGEST["n_layers"] == MOST_LAYERS
 

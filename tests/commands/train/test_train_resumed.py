@@ -165,16 +165,6 @@ def test_a_damaged_state_is_a_damaged_file(damage: Callable[[Path], object], unf
     assert sorted(path.name for path in tmp_path.iterdir()) == names, "nothing is written, and no pickle is run"
 
 
-def test_a_long_reason_is_cut_so_that_the_hint_is_seen(tmp_path: Path) -> None:
-    """torch lists every tensor that does not fit."""
-    stopped(SPEC, tmp_path, 1)
-    changed(**{f"model.{n}": torch.zeros(1) for n in range(100)})(tmp_path / STATE)
-    with pytest.raises(InvalidModel) as told:
-        finished(replace(SPEC, resume=True), tmp_path)
-    assert len(told.value.problem) < len(str(tmp_path / STATE)) + 300
-    assert "…" in told.value.problem
-
-
 # Runs and models of others
 
 
