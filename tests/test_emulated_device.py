@@ -25,7 +25,12 @@ MAX_WAITS = {"train": 500, "heatmap": 6, "factors": 60, "predict": 8, "attribute
 SCRIPT = """
 import contextlib, io, json, sys
 import attnviz.models.device
+from pytest import MonkeyPatch
 from attnviz.cli import app
+from tests.commands.train.runs import probe_little
+from tests.made import draw_nothing
+draw_nothing(MonkeyPatch())
+probe_little(MonkeyPatch())
 other, commands = json.loads(sys.argv[1])
 devices, counted = dict.fromkeys(("cpu", other), contextlib.nullcontext), {}
 if other == "twin:0":

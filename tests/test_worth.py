@@ -8,7 +8,7 @@ from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderBlock, EncoderConfig
 from tests.benchmarks.worth import ALIKE, OTHER, describe_costs, measure_costs
 
-TEXTS = [np.random.default_rng(n).integers(4, 50, 5 + n % 9) for n in range(60)]
+TEXTS = [np.random.default_rng(n).integers(4, 50, 5 + n % 9) for n in range(30)]
 
 
 @pytest.fixture
