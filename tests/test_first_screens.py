@@ -27,7 +27,6 @@ LIMITS = {"heatmap": (25, 60), "compare": (18, 25), "explain": (20, 25), "survey
         ("heatmap", VERY_LONG),
         ("heatmap", UNKNOWN),
         ("heatmap", WIDE),
-        ("heatmap", REVIEW, "--model", "random"),
         ("heatmap", CHINESE, "--model", "multi-zh"),
         ("heatmap", EMOJI),
         ("heatmap", REVIEW, "--format", "html"),  # with its answer

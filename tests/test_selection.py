@@ -12,12 +12,10 @@ from attnviz.selection import find_span, find_token, select_numbers, select_pair
     ("chosen", "positions"),
     [
         ([], (0, 1, 2, 3, 4, 5, 6, 7)),
-        (["-1"], (7,)),
         (["0-3,7"], (0, 1, 2, 3, 7)),
         (["7", "0-1"], (7, 0, 1)),
         (["2,2", "1-3"], (2, 1, 3)),
         (["-3--1"], (5, 6, 7)),
-        (["4-4"], (4,)),
         ([" 1 , 2 - 3 "], (1, 2, 3)),
     ],
 )
@@ -107,14 +105,11 @@ WORDS = ("[CLS]", "Not", "good", ",", "but", " the", "act", "ing", "saved", "the
 @pytest.mark.parametrize(
     ("written", "places"),
     [
-        ("-2:", (10, 12)),
         ("9:99", (9, 12)),
-        ("film", (10, 11)),
         ("not  GOOD", (1, 3)),
         ("acting", (6, 8)),
         ("not good … the", (1, 6)),
         ("but...saved", (4, 9)),
-        ("saved …", (8, 12)),
         ("… good", (0, 3)),
     ],
 )
@@ -125,10 +120,8 @@ def test_a_stretch_of_tokens_is_a_slice_or_from_words_to_words(written: str, pla
 
 TOKENS_NOT_THERE = (
     ("film", "'film' occurs 2 times. Choose by position: 1, 4."),
-    ("THE", "'THE' occurs 2 times. Choose by position: 0, 3."),
     ("flim", "no token 'flim' in the text. The nearest is 1 'film'."),
     ("zzz", "no token 'zzz' in the text. There are tokens 0 to 7."),
-    ("", "no token '' in the text. There are tokens 0 to 7."),
     ("8", "no token 8. There are tokens 0 to 7."),
     ("9" * 5000, f"no token '{'9' * 39}…' in the text."),
 )
@@ -137,9 +130,7 @@ PAIRS_NOT_THERE = (
     ("4.3", "no head 3. There are heads 0 to 2."),
     ("4", "'4' does not say which head of which layer. Write layer.head, several with commas: 0.2,1.8."),
     ("0,2", "'0' does not say which head of which layer. Did you mean 0.2? Write layer.head"),
-    ("0:2", "'0:2' does not say which head of which layer. Did you mean 0.2? Write layer.head"),
     ("0.1,", "'' does not say which head of which layer"),
-    ("-1.0", "'-1.0' does not say which head of which layer"),
 )
 STRETCHES_NOT_THERE = (
     ("the", "'the' occurs 2 times. Choose by position: 5:6, 9:10."),
@@ -147,7 +138,6 @@ STRETCHES_NOT_THERE = (
     ("film … good", "no 'good' in the text after token 10"),
     ("3:3", "'3:3' leaves none of 12 tokens"),
     ("…", "'…' leaves none of 12 tokens"),
-    ("", "'' leaves none of 12 tokens"),
 )
 
 

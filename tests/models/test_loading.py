@@ -32,12 +32,8 @@ from tests.hub import GATED, REVISION, Hub, ask, running
         (ModelOptions(model="multi:2", heads=2, seed=3, max_tokens=9, causal=True), "multi:2", 2, "multi-2"),
         (ModelOptions(model="recall"), "recall:8", 8, "recall-8"),
         (ModelOptions(heads=16), "multi:16", 16, None),  # a trained model is taken as it is or not at all
-        (ModelOptions(d_model=32), "multi:8", 8, None),
-        (ModelOptions(layers=1), "multi:8", 8, None),
         (ModelOptions(vocab="vocabulary"), "multi:8", 8, None),
-        (ModelOptions(tokenizer="word"), "multi:8", 8, None),
         (ModelOptions(model="random", heads=4), "random:4", 4, None),
-        (ModelOptions(model="random:1"), "random:1", 1, None),
         (ModelOptions(model="dot", d_model=7), "dot", 1, None),
     ],
 )
@@ -65,7 +61,6 @@ def test_a_folder_is_a_checkpoint_and_is_taken_as_it_is(tmp_path: Path) -> None:
     ("spec", "problem"),
     [
         (ModelOptions(d_model=0), "d_model 0 is not a size"),
-        (ModelOptions(d_model=10**9), "d_model 1000000000 is too large"),
         (ModelOptions(model="dot", layers=2), "one layer"),
         (ModelOptions(model="multi:4", heads=8), "--heads 8 contradicts --model multi:4"),
         (ModelOptions(model="mlti"), "Did you mean 'multi'"),
@@ -75,7 +70,6 @@ def test_a_folder_is_a_checkpoint_and_is_taken_as_it_is(tmp_path: Path) -> None:
             (ModelOptions(model=name), "no model")
             for name in ("multi:", "multi:x", "multi:-1", "multi:²", "single:2", "")
         ),
-        (ModelOptions(model="no/such/folder"), "no model"),
     ],
 )
 def test_contradictions_and_unknown_names_are_refused(spec: ModelOptions, problem: str) -> None:
@@ -88,7 +82,6 @@ def test_contradictions_and_unknown_names_are_refused(spec: ModelOptions, proble
     [
         ("mine", "mine"),
         ("minilm/model", "minilm/model"),
-        ("runs/one/checkpoint", "one/checkpoint"),
         ("models--org--a-name/snapshots/0123abcd", "org/a-name"),
         ("models--org--a-name/other/0123abcd", "0123abcd"),
     ],

@@ -42,12 +42,6 @@ FILES: list[tuple[str, str, str]] = [
         "read as: no header; texts from column 2, labels from column 0 (1 0, 2 1); not used: column 1",
     ),
     (
-        "training.1600000.csv",
-        f'"4","1467810369","Mon Apr 06","NO_QUERY","one",{QUOTED}\n'
-        f'"0","1467810672","Mon Apr 06","NO_QUERY","two",{DOUBLED}\n',
-        "texts from column 5, labels from column 0 (0 0, 4 1)",
-    ),
-    (
         "pandas.csv",
         f",rating,Review Text\n0,9.0,{QUOTED}\n1,2.0,{DOUBLED}\n",
         "labels from 'rating' (ratings up to 10, of which up to 4 is negative 0, from 7 positive 1, others none)",
@@ -70,13 +64,11 @@ FILES: list[tuple[str, str, str]] = [
         "(ratings up to 5, of which up to 2 is negative 0, from 4 positive 1, others none); not used: 'helpful'",
     ),
     ("signs.csv", f"text,polarity\n{QUOTED},1\n{DOUBLED},-1\n", "(-1 0, 1 1)"),
-    ("blanks.csv", f"label, text\n1, {QUOTED}\n0, {DOUBLED}\n", "read as: quotes behind blanks"),
     (
         "table.txt",
         f"review;sentiment\n{GOOD};pos\n{DOUBLED};neg\n",
         "read as: a table with semicolons; texts from 'review', labels from 'sentiment' (neg 0, pos 1)",
     ),
-    ("stsa.txt", f"1 {GOOD}\n0 {BAD}\n", "read as: a label and a text a line"),
     ("neutral.csv", f"text,sentiment\n{QUOTED},pos\n{DOUBLED},neg\nSo so.,neu\n", "(neg 0, neu none, pos 1)"),
     ("booleans.jsonl", f'{{"text": {QUOTED}, "target": true}}\n', "labels from 'target'"),
 ]

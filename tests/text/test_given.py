@@ -63,12 +63,10 @@ def test_names_and_slugs(tmp_path: Path, standard_input: Callable[[bytes], None]
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("over\n two  lines", "“over two lines”"),
         ("x" * 40, f"“{'x' * 40}”"),
         ("the film was not good but the acting saved the film", "“the film was not good but the acting…”"),
         (f"{'x' * 30} yyyyyyyyy z", f"“{'x' * 30} yyyyyyyyy…”"),
         ("猫" * 50, f"“{'猫' * 40}…”"),
-        (f"a {'x' * 60}", f"“a {'x' * 38}…”"),
     ],
 )
 def test_a_text_without_a_name_is_called_by_how_it_begins(text: str, name: str) -> None:
@@ -171,9 +169,7 @@ BINARY = [
     (b"PK\x03\x04\0\0[Content_Types].xml", "is a document of an office program. Save a table as CSV"),
     (b"PK\x03\x04\0\0weights.npy", "holds numbers"),
     (b"PK\x03\x04\0\0a.csv", "is compressed"),
-    (b"PK\x03\x04\0\0a/data.pkl", "holds numbers"),
     (b"\x08\x07\x12\x07pytorch\x1a\xff\0 of ONNX", "is not a text: it holds bytes that no text has"),
-    (b"GGUF\3" + bytes(9), "is not a text"),
     (rb"{\rtf1\ansi A film.}", "is a document"),
     ("A film".encode("utf-16-be"), r"?: many of its bytes are NUL.* Try --encoding utf-16-be"),
     (b"%PDF-1.4\n1 0 obj<<", "is a PDF"),
