@@ -25,7 +25,7 @@ LIGHT += ["attnviz.text", "attnviz.models", "attnviz.measures", "attnviz.rendere
 # is known where, are contracts of import-linter in pyproject.toml.
 RULES = {
     "the terminal": (
-        "cli/|__main__|monitor/live",
+        "cli/|__main__|monitor/watch",
         r"(?<![\w.\"'-])print\(|\(print[,)]|\bsys\.(stdout|stderr|exit)\b(?!\.isatty)|from sys import|\bSystemExit\b",
         ["print(1)", "train(print)", "f(sys.stdout)", "from sys import stderr", "raise SystemExit(2)", "sys.exit(1)"],
     ),

@@ -19,8 +19,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from attnviz.commands.train.examples import Examples, choose_held_out
+from attnviz.commands.train.recipe import choose_held_out
 from attnviz.commands.train.spec import TrainSpec
+from attnviz.commands.train.training import Examples
 from attnviz.measures.classification import accuracy
 from attnviz.models import tokenizer
 from attnviz.models.batches import Ids, cut_text

@@ -2,14 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from attnviz import store
 from attnviz.commands.batch.configs import load_all
-from attnviz.commands.batch.jobs import BatchPlan, Job
+from attnviz.commands.batch.jobs import BatchPlan
 from attnviz.commands.batch.manifests import from_file, to_bytes
 from attnviz.commands.batch.schema import json_schema
 from attnviz.commands.batch.spec import BatchSpec
@@ -46,11 +46,7 @@ def batch(spec: BatchSpec) -> Events:
     folder = store.check_output_folder(spec.out or plan.out or DEFAULT_OUT)
     n_workers = max(1, min(spec.workers or count_cores(), len(plan.jobs)))
     if spec.dry_run:
-        n = len(plan.jobs)
-        would = f"would make {n} {pluralize(n, 'jobs')} in {folder}/ with {n_workers} at a time"
-        said = [f"{job.name}: {job.command} {format_settings(job.settings)}".rstrip() for job in plan.jobs]
-        lines = tuple(escape_for_display(each, MAX_MESSAGE_LENGTH) for each in said if spec.printing.kind == "table")
-        return iter((Result(lines=lines, closing=(would,), document=plan_report(plan.jobs, str(folder))),))
+        return iter((_describe_plan(plan, folder, n_workers, in_lines=spec.printing.kind == "table"),))
     return _make(spec, plan, folder, n_workers)
 
 
@@ -59,7 +55,7 @@ def _make(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) -> Eve
     with store.locked(folder):
         try:
             store.refuse_links(folder, PROGRESS)
-            before = _entries(folder)
+            before = _read_entries(folder)
             # Also where all is made again it matters what was made: files that are not made any more go.
             earlier = {name: replace(entry, fingerprint="") if spec.force else entry for name, entry in before.items()}
             store.make_folder(folder / PROGRESS)
@@ -69,36 +65,61 @@ def _make(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) -> Eve
                     done[each.entry.name] = each
                     if each.how != "failed":
                         _keep(each.entry, folder)
-                    yield _progress(each, len(done), len(plan.jobs))
+                    yield _describe_progress(each, len(done), len(plan.jobs))
             entries = tuple(done[job.name].entry for job in plan.jobs if job.name in done)
             manifest = Manifest(configs=plan.configs, versions=read_versions(), jobs=entries)
             store.write(folder / NAME, to_bytes(manifest))
-            _clear(folder, plan, before, done)
-            changed = {name for name, each in done.items() if each.how == "made" and name in before}
-            changed -= {name for name in changed if done[name].entry.files == before[name].files}
-            thumbs = dict[str, str]()
-            for name, each in done.items():
-                if pictures := [file.path for file in each.entry.files if file.path.endswith(".png")]:
-                    thumbs[name] = shrink(folder / pictures[0])
-            # As it will be read another time: in this order.
-            ((_, page),) = html(batch_page(from_file(folder / NAME), thumbs, changed), FigureStyle())
-            store.write(folder / PAGE, page)
-            notices: tuple[str, ...] = ()
-            if gone := sorted(set(before) - {job.name for job in plan.jobs}):
-                jobs = "a job" if len(gone) == 1 else f"{len(gone)} jobs"
-                notices = (f"{folder} also holds what {jobs} of an earlier config made, such as {gone[0]}",)
-            said = how_ended((each.how for each in done.values()), len(plan.jobs)) or "no jobs"
-            yield Result(
-                notices=notices,
-                closing=(f"{said}; wrote {folder / NAME} and {folder / PAGE}",),
-                document=batch_report(manifest, {name: each.how for name, each in done.items()}, str(folder)),
-                failure=_failure(done.values(), len(plan.jobs)),
-            )
+            # Of jobs that failed now, or were not begun, and were made once, the old files are still there, and the
+            # next run has to know them.
+            left = {job.name for job in plan.jobs} - {name for name, each in done.items() if each.how != "failed"}
+            for name in {*before, *done}:
+                if name in before and name in left and not before[name].error:
+                    _keep(before[name], folder)
+                else:
+                    store.remove(folder / PROGRESS / f"{name}.json")
+            store.write(folder / PAGE, _draw_page(folder, before, done))
+            yield _describe_end(plan, manifest, folder, before, done)
         finally:
             store.remove_folder(folder / PROGRESS)  # where there is nothing to go on from
 
 
-def _progress(done: Done, number: int, total: int) -> Progress:
+def _draw_page(folder: Path, before: Mapping[str, Entry], done: Mapping[str, Done]) -> bytes:
+    """Draw the page that leads to all jobs, with a small picture of each."""
+    changed = {name for name, each in done.items() if each.how == "made" and name in before}
+    changed -= {name for name in changed if done[name].entry.files == before[name].files}
+    thumbs = dict[str, str]()
+    for name, each in done.items():
+        if pictures := [file.path for file in each.entry.files if file.path.endswith(".png")]:
+            thumbs[name] = shrink(folder / pictures[0])
+    # As the manifest will be read another time: in this order.
+    ((_, page),) = html(batch_page(from_file(folder / NAME), thumbs, changed), FigureStyle())
+    return page
+
+
+def _describe_end(
+    plan: BatchPlan, manifest: Manifest, folder: Path, before: Mapping[str, Entry], done: Mapping[str, Done]
+) -> Result:
+    """Count the jobs by how they ended: "2 made, 1 failed, 3 not begun". Failed ones are a failure of the batch."""
+    notices: tuple[str, ...] = ()
+    if gone := sorted(set(before) - {job.name for job in plan.jobs}):
+        jobs = "a job" if len(gone) == 1 else f"{len(gone)} jobs"
+        notices = (f"{folder} also holds what {jobs} of an earlier config made, such as {gone[0]}",)
+    ended, total, failure = {name: each.how for name, each in done.items()}, len(plan.jobs), None
+    counts = Counter[str](ended.values()) + Counter({"not begun": total - len(done)})
+    said = ", ".join(f"{counts[how]} {how}" for how in ("made", "unchanged", "failed", "not begun") if counts[how])
+    if n_failed := counts["failed"]:
+        kind = OutputError if any(each.disk_failed for each in done.values()) else ExecutionError
+        others = "The others are made; the" if n_failed < total else "The"
+        failure = kind(f"{n_failed} of {total} {pluralize(total, 'jobs')} failed", hint=f"{others} manifest says why.")
+    return Result(
+        notices=notices,
+        closing=(f"{said or 'no jobs'}; wrote {folder / NAME} and {folder / PAGE}",),
+        document=batch_report(manifest, ended, str(folder)),
+        failure=failure,
+    )
+
+
+def _describe_progress(done: Done, number: int, total: int) -> Progress:
     entry = done.entry
     if done.how == "failed":
         return Progress(number, total, "jobs", entry.name, error=f"{entry.name}: {entry.error}")
@@ -108,18 +129,7 @@ def _progress(done: Done, number: int, total: int) -> Progress:
     return Progress(number, total, "jobs", entry.name, line, notices)
 
 
-def _failure(done: Collection[Done], total: int) -> Exception | None:
-    """Return the error that a batch with failed jobs ends with: OutputError if at least one failed on the disk."""
-    failed = [each for each in done if each.how == "failed"]
-    if not failed:
-        return None
-    kind = OutputError if any(each.disk_failed for each in failed) else ExecutionError
-    others = "The others are made; the" if len(failed) < total else "The"
-    said = f"{len(failed)} of {total} {pluralize(total, 'jobs')} failed"
-    return kind(said, hint=f"{others} manifest says why.")
-
-
-def _entries(folder: Path) -> dict[str, Entry]:
+def _read_entries(folder: Path) -> dict[str, Entry]:
     """Read the entries of earlier runs by name: of the manifest, and of a run that was broken off after it.
 
     What cannot be read is made again: it is no input of the user's.
@@ -135,19 +145,6 @@ def _entries(folder: Path) -> dict[str, Entry]:
 def _keep(entry: Entry, folder: Path) -> None:
     """Write what the next run goes on from: a manifest of one job."""
     store.write(folder / PROGRESS / f"{entry.name}.json", to_bytes(Manifest({}, {}, (entry,))))
-
-
-def _clear(folder: Path, plan: BatchPlan, before: Mapping[str, Entry], done: Mapping[str, Done]) -> None:
-    """Remove the progress files, except of jobs that failed now, or were not begun, and were made once.
-
-    Their old files are still there, and the next run has to know them.
-    """
-    left = {job.name for job in plan.jobs} - {name for name, each in done.items() if each.how != "failed"}
-    for name in {*before, *done}:
-        if name in before and name in left and not before[name].error:
-            _keep(before[name], folder)
-        else:
-            store.remove(folder / PROGRESS / f"{name}.json")
 
 
 def batch_report(manifest: Manifest, ended: Mapping[str, str], folder: str) -> Report:
@@ -166,23 +163,16 @@ def batch_report(manifest: Manifest, ended: Mapping[str, str], folder: str) -> R
     return Report(batch_title(manifest), subtitle, (table, *warnings), data=data)
 
 
-def plan_report(jobs: Sequence[Job], folder: str) -> Report:
-    """List the jobs that would be made, with the settings of each."""
-    columns = (Column("job"), Column("command"), Column("settings"))
-    rows = tuple(
-        (job.name, job.command, escape_for_display(format_settings(job.settings), MAX_MESSAGE_LENGTH)) for job in jobs
+def _describe_plan(plan: BatchPlan, folder: Path, n_workers: int, *, in_lines: bool) -> Result:
+    """List the jobs that would be made, with the settings of each: in a line, or as a document."""
+    shown = [escape_for_display(format_settings(job.settings), MAX_MESSAGE_LENGTH) for job in plan.jobs]
+    rows = [(job.name, job.command, settings) for job, settings in zip(plan.jobs, shown, strict=True)]
+    table = Table("jobs", "Jobs", "facts", (Column("job"), Column("command"), Column("settings")), rows)
+    data = {"jobs": [{"job": job.name, "command": job.command, "settings": dict(job.settings)} for job in plan.jobs]}
+    subtitle = f"would be made in {escape_for_display(str(folder), MAX_MESSAGE_LENGTH)}"
+    n_jobs = f"{len(rows)} {pluralize(len(rows), 'jobs')}"
+    return Result(
+        lines=tuple(f"{name}: {command} {settings}".rstrip() for name, command, settings in rows if in_lines),
+        closing=(f"would make {n_jobs} in {folder}/ with {n_workers} at a time",),
+        document=Report("Jobs of a batch", subtitle, (table,), data=data),
     )
-    data = {"jobs": [{"job": job.name, "command": job.command, "settings": dict(job.settings)} for job in jobs]}
-    subtitle = f"would be made in {escape_for_display(folder, MAX_MESSAGE_LENGTH)}"
-    return Report("Jobs of a batch", subtitle, (Table("jobs", "Jobs", "facts", columns, rows),), data=data)
-
-
-def how_ended(ended: Iterable[str], total: int) -> str:
-    """Count the jobs by how they ended: "2 made, 1 failed, 3 not begun".
-
-    `ended` says of each job that was begun how it ended.
-    """
-    counts = Counter(ended)
-    left = total - counts.total()
-    said = [f"{counts[how]} {how}" for how in ("made", "unchanged", "failed") if counts[how]]
-    return ", ".join([*said, *([f"{left} not begun"] if left else [])])

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Int
 
-from attnviz.commands.train.examples import Examples, choose_held_out
 from attnviz.commands.train.pretraining import Pretraining, Windows
 from attnviz.commands.train.spec import TrainSpec
-from attnviz.commands.train.training import Training
+from attnviz.commands.train.training import Examples, Training
 from attnviz.errors import InvalidSource, InvalidText
 from attnviz.models import tokenizer
 from attnviz.models.checkpoint import Checkpoint
@@ -70,6 +70,20 @@ def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: S
         pretraining = Pretraining(classifier.encoder, windows, spec.pretrain, spec.seed, spec.pretrain_rate)
         training = Training(classifier, training_texts, held_texts, spec, pretraining)
     return Run(vocabulary, training, described)
+
+
+def choose_held_out(labels: Int[np.ndarray, " text"], share: float) -> Int[np.ndarray, " held"]:
+    """Choose the texts to keep from training: of each label the last ones, at least one of them and never all.
+
+    Neighbours stay together, because reviews of one film stand next to each other in IMDb: drawn at random, a held-out
+    text would have siblings in training, and accuracy on it would read several points too high.
+    """
+    chosen = []
+    for label in np.unique(labels):
+        own = np.flatnonzero(labels == label)
+        n_held = min(max(1, round(share * len(own))), len(own) - 1)
+        chosen.append(own[len(own) - n_held :])
+    return np.concatenate(chosen)
 
 
 def _make_config(spec: TrainSpec, n_words: int, labels: tuple[str, ...]) -> ClassifierConfig:

@@ -5,7 +5,7 @@ up again from its `state` at the end of an epoch ends with the weights of a run 
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,12 +14,11 @@ from jaxtyping import Int
 from torch import Tensor
 from torch.nn import functional
 
-from attnviz.commands.train.examples import Examples
 from attnviz.commands.train.optimizer import Optimizer
 from attnviz.commands.train.pretraining import Pretraining, Windows
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.errors import ExecutionError
-from attnviz.models.batches import cut_text, pad, shuffle_batches, stretch
+from attnviz.models.batches import Ids, cut_text, pad, shuffle_batches, stretch
 from attnviz.models.classifier import Classifier, fit_temperature
 from attnviz.models.device import seeded
 from attnviz.models.encoder import PAD_ID
@@ -32,6 +31,21 @@ AVERAGED_SHARE = 0.3  # of the steps, the last ones: weights are averaged (Izmai
 WIDTH_MULTIPLE = 32  # tokens that widths of batches are multiples of, so that memory that was freed fits again
 POINTS_PER_EPOCH = 20  # of the learning curve
 DIVERGED = "A smaller --learning-rate may help."
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Whole texts as ids, and the label of each."""
+
+    texts: Sequence[Ids]
+    labels: Int[np.ndarray, " text"]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def select(self, chosen: Int[np.ndarray, " chosen"]) -> "Examples":
+        """Return some of the examples, by their numbers."""
+        return Examples([self.texts[text] for text in chosen], self.labels[chosen])
 
 
 @dataclass(frozen=True)

@@ -56,12 +56,9 @@ def name_tuned(found: Any) -> list[str]:
     ("kind", "auto", "name", "rows", "columns", "heads"),
     [
         ("llama", CAUSAL, LLAMA_Q, slice(4, 8), slice(None), ["0.1"]),
-        ("llama", CAUSAL, LLAMA_Q, slice(None), slice(None), ["0.0", "0.1", "0.2", "0.3"]),
         ("llama", CAUSAL, LLAMA_Q.replace("q_proj", "k_proj"), slice(0, 4), slice(None), ["0.0", "0.1"]),  # a group
         ("llama", CAUSAL, "model.layers.0.mlp.up_proj.weight", slice(None), slice(None), []),
         ("gpt2", CAUSAL, "transformer.h.0.attn.c_attn.weight", slice(None), slice(36, 40), ["0.1"]),  # values
-        ("gpt2", CAUSAL, "transformer.h.0.attn.c_proj.weight", slice(8, 12), slice(None), ["0.2"]),
-        ("bert", "AutoModelForMaskedLM", "bert.embeddings.word_embeddings.weight", slice(None), slice(None), []),
         ("bert", "AutoModel", "encoder.layer.0.attention.self.query.weight", slice(12, 16), slice(None), ["0.3"]),
     ],
 )
