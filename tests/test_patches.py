@@ -16,6 +16,7 @@ from PIL import EpsImagePlugin, Image
 import attnviz
 from attnviz.errors import AttnvizError, InvalidOption, InvalidRecord, InvalidSource, TooLarge
 from attnviz.renderers.figure.files import draw_plan, plan_picture, png
+from attnviz.renderers.figure.layout import FigurePlan
 from attnviz.renderers.figure.scale import OVER_IMAGE
 from attnviz.renderers.figure.style import drawing
 from attnviz.renderers.page.html import html
@@ -60,15 +61,30 @@ def test_a_vision_transformer_is_drawn_over_its_image(picture: Path, tmp_path: P
     assert maps.keys.pieces[:3] == ("[CLS]", "0,0", "0,1")
     assert maps.keys.pieces[-1] == "5,5"
     shown = patches(maps, query="2,3")
-    assert shown.title == "what “2,3” looks at, over the image: 8 heads of 2 layers"
+    assert shown.title == "where “2,3” looks: 8 heads of 2 layers"
     assert len(shown.maps) == 8
     np.testing.assert_array_equal(shown.maps[5].values.ravel(), maps.weights[1, 1, 16, 1:])
-    assert patches(maps).title.startswith("what “[CLS]” looks at")
+    assert patches(maps).title.startswith("where “[CLS]” looks")
     notes = " ".join(note.text for note in attnviz.show(maps).report.notes)
     assert "to “[CLS]”" in notes
     attnviz.save(maps, tmp_path / "kept.safetensors")
     kept: Any = attnviz.load(tmp_path / "kept.safetensors")
     assert attnviz.show(kept)._repr_mimebundle_() == attnviz.show(maps)._repr_mimebundle_()
+
+
+def test_in_a_column_of_a_paper_three_maps_over_an_image_stand_side_by_side(picture: Path) -> None:
+    """Nearly an inch each, under the picture's own title in one line; the images say where patches are."""
+    grid = attnviz.Grid(20, 30, image=picture)
+    report = attnviz.show(attnviz.from_attentions(uniform(600, 9), keys=grid), pick="0.0,0.1,0.2,0.3,0.4,0.5").report
+    layout = plan_picture(next(report.pictures), report, FigureStyle(width=3.3))
+    assert isinstance(layout, FigurePlan)
+    assert len({place.box.left for place in layout.places}) == 3
+    assert all(place.box.width > 0.9 for place in layout.places)
+    assert not layout.tokens
+    said = [line.text for line in layout.lines]
+    assert said[0] == "where “10,15” looks"
+    assert not any("of patches" in text for text in said)
+    assert layout.width == pytest.approx(3.3)
 
 
 @pytest.mark.parametrize("painter", ["ours", "matplotlib", "axes"])
@@ -117,9 +133,9 @@ def test_names_of_keys() -> None:
     assert maps.keys.pieces == maps.queries.pieces == ("token 0", "token 1", "0,0", "0,1", "1,0", "1,1")
     across = attnviz.from_attentions(np.full((1, 1, 2, 4), 0.25), ["cat", "dog"], keys=attnviz.Grid(2, 2))
     assert (across.queries.pieces, across.keys.pieces[-1]) == (("cat", "dog"), "1,1")
-    assert patches(across).title == "what “cat” looks at, over the patches of the image"
+    assert patches(across).title == "where “cat” looks"
     whole = attnviz.from_attentions(uniform(9), keys=attnviz.Grid(3, 3))
-    assert patches(whole).title.startswith("what “1,1” looks at")
+    assert patches(whole).title.startswith("where “1,1” looks")
     assert all(each.backdrop is None for each in patches(whole).maps)
 
 

@@ -15,7 +15,6 @@ Markers have parameters of their own, whose positions are told as those of pixel
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,12 +49,27 @@ class Reached(BaseException):
     """What reached a module. No error: nothing behind the states that are looked at is worked out."""
 
 
-def read_states(run: Callable[[], object], watched: nn.Module, muted: Sequence[nn.Module]) -> Float[Tensor, "n d"]:
+def read_states(
+    model: nn.Module, inputs: Inputs, watched: nn.Module, muted: Sequence[nn.Module], check: Callable[[int], object]
+) -> Float[Tensor, "n d"]:
     """Return the states that reach a module while some others give zeros; none where it does not run.
 
     What their gradients need is kept in half of its precision: both are then by the same factors, and how often one is
-    in the other does not change.
+    in the other does not change. Before any of it is kept, `check` is told how many bytes all of it takes.
     """
+    weights = {each.untyped_storage().data_ptr() for each in model.parameters()}
+    held = 0
+
+    def keep(tensor: Tensor) -> Tensor:
+        nonlocal held
+        if tensor.untyped_storage().data_ptr() in weights or not tensor.is_floating_point():
+            return tensor
+        held += tensor.numel() * torch.bfloat16.itemsize
+        check(held)
+        return tensor.to(torch.bfloat16)
+
+    def give(kept: Tensor) -> Tensor:
+        return kept.float() if kept.dtype == torch.bfloat16 else kept
 
     def stop(_: nn.Module, given: Any, named: Any) -> None:
         states = next(each for each in tree_leaves((given, named)) if isinstance(each, Tensor) and each.ndim > 1)
@@ -67,18 +81,14 @@ def read_states(run: Callable[[], object], watched: nn.Module, muted: Sequence[n
     hooks = [watched.register_forward_pre_hook(stop, with_kwargs=True)]
     hooks += [each.register_forward_hook(clear) for each in muted]
     try:
-        with saved_tensors_hooks(partial(_cast, to=torch.bfloat16), partial(_cast, to=torch.float32)):
-            run()
+        with saved_tensors_hooks(keep, give):
+            model(**inputs)
     except Reached as seen:
         return torch.as_tensor(seen.args[0])
     finally:
         for each in hooks:
             each.remove()
     return torch.empty(0, 1)
-
-
-def _cast(tensor: Tensor, to: torch.dtype) -> Tensor:
-    return tensor.to(to) if tensor.is_floating_point() else tensor
 
 
 def find_pixels(inputs: Inputs) -> tuple[str, Tensor]:

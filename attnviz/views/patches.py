@@ -47,7 +47,7 @@ def draw_patches(maps: AttentionMaps, places: Sequence[Place], spec: FigureOptio
     rows = np.stack([maps.rows(*place, slice(query, query + 1))[0] for place in places])
     pictures = tuple(_draw_patch_map(maps, grid, place, row, query) for place, row in zip(places, rows, strict=True))
     name = label_queries(maps)[query]
-    title = f"what “{name}” looks at, over the {'image' if grid.pixels is not None else 'patches of the image'}"
+    title = f"where “{name}” looks"
     chosen = _choose_heads(rows[:, at])
     drawn = [HeatmapGrid("patches", title, pictures, 1)]
     for whole in arrange_overview(maps, pictures, places, spec):
@@ -56,8 +56,8 @@ def draw_patches(maps: AttentionMaps, places: Sequence[Place], spec: FigureOptio
         drawn = [replace(whole, name="patches")]
         if len(places) > MAX_FILES and not spec.pick:
             panels = tuple(replace(plain[n], title=name_head(maps, places[n])) for n in sorted(chosen))
-            said = f"{title}: {len(panels)} of {len(places)} heads, each unlike the others"
-            large = HeatmapGrid("patches", said, panels, choose_columns(len(panels)), reflows=True)
+            said, unlike = f"{title}: {len(panels)} of {len(places)} heads", "each head unlike the others"
+            large = HeatmapGrid("patches", said, panels, choose_columns(len(panels)), reflows=True, footnote=unlike)
             drawn = [large, replace(whole, small=whole.edges is not None)]
     return *_draw_words(maps, grid, places), *drawn, *_describe(maps, grid, places, rows, query, chosen)
 
@@ -98,7 +98,9 @@ def add_cover_test(report: Report, test: CoverTest, maps: AttentionMaps, places:
     )
     said = f"{covering}, covering as many elsewhere {draws}. {more}"
     blocks = tuple(
-        replace(each, footnote=said) if isinstance(each, HeatmapGrid) and each.name == "patches" else each
+        replace(each, footnote=" · ".join(filter(None, (each.footnote, said))))
+        if isinstance(each, HeatmapGrid) and each.name == "patches"
+        else each
         for each in report.blocks
     )
     data = {**report.data, "covered": {**asdict(test), "is_reason": test.is_reason}}

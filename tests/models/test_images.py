@@ -9,11 +9,12 @@ import torch
 from PIL import Image
 
 import attnviz
-from attnviz.errors import AttnvizError
+from attnviz.errors import AttnvizError, TooLarge
 from attnviz.images import Photo
 from attnviz.models.covering import measure_covers
 from attnviz.models.loading import find_model
-from attnviz.models.locating import Places, locate
+from attnviz.models.locating import Places, locate, read_states
+from attnviz.models.protocols import EVERY
 from attnviz.specs import ModelOptions, PretrainedOptions
 from tests import pretrained
 from tests.attacks.endings import RunHere, worked
@@ -130,6 +131,29 @@ def test_of_an_image_that_is_cut_up_the_whole_is_found() -> None:
     assert (places.n_rows, places.n_columns, places.at) == (3, 3, tuple(range(2, 11)))
     overlapping = torch.nn.Conv2d(3, 5, 8, 4)(tiles).flatten(2).swapaxes(1, 2).flatten(0, 1)
     assert "changes none of 75 positions alone" in str(locate(overlapping, tiles, shares, {}))
+
+
+def test_room_for_gradients_is_checked_before_they_are_kept(tmp_path: Path, photo: str) -> None:
+    """Each of three layers keeps its input of 100 × 64, in two bytes, for the square: the weights lie there anyway."""
+    squares = torch.nn.Sequential(*(torch.nn.Sequential(torch.nn.Linear(64, 64), Square()) for _ in range(3)))
+    states, told = torch.ones(100, 64, requires_grad=True), list[int]()
+    model = torch.nn.Sequential(squares.requires_grad_(False), torch.nn.Identity())
+    read_states(model, {"input": states}, model[1], [], told.append)
+    assert told == [2 * 100 * 64 * n for n in (1, 2, 3)]
+    folder = make(tmp_path / "vit", "vit")
+    read = Photo.open(Path(photo))
+    opened: Any = find_model(ModelOptions(model=folder, device="cpu")).open([read])
+    _, n_tokens = opened.encode(read)
+    needed = opened._work(n_tokens, n_tokens, EVERY).needed
+    with pytest.raises(TooLarge, match=r"gradients, which tell where patches are, need .*\. An image that is smaller"):
+        attnviz.attention(photo, model=folder, device="cpu", max_memory=needed / 2**30)
+
+
+class Square(torch.nn.Module):
+    """What keeps its input for its gradient."""
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        return states.square()
 
 
 def test_a_package_that_reading_needs_is_named(tmp_path: Path, photo: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,6 @@ measured, see `attnviz.models.locating`.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -16,6 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from attnviz.bounded import check_room
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.images import Photo
 from attnviz.models.covering import measure_covers
@@ -26,8 +26,8 @@ from attnviz.models.huggingface.weights import is_asked, others_failure
 from attnviz.models.locating import Inputs, Places, find_markers, find_pixels, locate, read_shares, read_states
 from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.models.recording.labels import tokens_of
-from attnviz.models.recording.record import Recording, record
-from attnviz.models.sizes import check_memory
+from attnviz.models.recording.record import record
+from attnviz.models.sizes import FLOAT32, check_memory
 from attnviz.records import AttentionMaps
 from attnviz.records.covering import CoverTest, LossKind
 from attnviz.records.grid import Grid
@@ -36,6 +36,7 @@ from attnviz.records.grid import Grid
 # of attentions that has patches, and where these are.
 Seen = tuple[int, tuple[int, ...], str, Places]
 MAX_RATIO = 8  # of an image's longer side to the shorter one: many models make the shorter one as long as they want it
+OF_PIXELS = 14  # numbers of each that is given: its gradients, and where it lies
 SMALLER = "An image that is smaller, or less long and narrow, has fewer; "
 HINT = "attnviz.record shows its attention in Python, and a Grid says where patches are."
 ASK = 'Ask in quotes behind the file: attnviz heatmap photo.jpg "What is on the desk?" --model FOLDER --generate 12'
@@ -149,9 +150,7 @@ class ImageModel(HuggingFaceModel):
         """Find where in its input the image is, and let the model write: once, while it reads one image."""
         if photo.sha256 not in self.seen:
             written: tuple[int, ...] = ()
-            with record(heads=[0]) as every:
-                self._attend(inputs)
-            group, places = self._find_places(every, photo, inputs)
+            group, places = self._find_places(photo, inputs)
             if self.extras.generate is not None:
                 ids = inputs["input_ids"][0]
                 of_image = ids[[*places.at]].unique().tolist()
@@ -207,22 +206,33 @@ class ImageModel(HuggingFaceModel):
         processor: Any = self.loaded.tokenizer
         return str(processor.tokenizer.decode([token]))
 
-    def _find_places(self, recording: Recording, photo: Photo, inputs: Inputs) -> tuple[str, Places]:
+    def _find_places(self, photo: Photo, inputs: Inputs) -> tuple[str, Places]:
         """Find the last attention whose positions are parts of the image, and name those that are not."""
         model, why = self.loaded.model, "no attention of one text to itself"
+        with record(heads=[0]) as recording:
+            self._attend(inputs)
         layers = {group: _list_layers(group, model) for group in recording.groups}
+        seen = []
+        for group in recording.groups:
+            (maps, *others) = recording.only(group)
+            seen.append((group, 1 + len(others), maps.provenance.facts.n_windows, maps.self_attention))
+        del recording, maps, others  # whose weights take room
         shares = read_shares(lambda image: self._prepare(photo, image), photo.image.size)
         name, pixels = find_pixels(inputs)
         markers = find_markers(model)
         pixels = pixels.clone().requires_grad_()
-        for group in reversed(recording.groups):
-            maps = recording.only(group)
-            if maps[0].provenance.facts.n_windows:
-                why = f"{group} looks within each of {len(maps)} windows, which are records of their own"
-            elif len(maps) == 1 and maps[0].self_attention and layers[group]:
+        room = self._work(0, 0, EVERY).fixed + OF_PIXELS * FLOAT32 * pixels.numel()
+
+        def check(n_bytes: int) -> None:
+            check_room("gradients, which tell where patches are,", room + n_bytes, self.spec.max_memory, SMALLER)
+
+        for group, n_records, n_windows, is_of_itself in reversed(seen):
+            if n_windows:
+                why = f"{group} looks within each of {n_records} windows, which are records of their own"
+            elif n_records == 1 and is_of_itself and layers[group]:
                 before = [each for name, several in layers.items() if name != group for each in several]
                 with enough_memory(), others_failure(self.name, InvalidModel, HINT):
-                    states = read_states(partial(model, **{**inputs, name: pixels}), layers[group][0], before)
+                    states = read_states(model, {**inputs, name: pixels}, layers[group][0], before, check)
                 found = locate(states, pixels, shares, {} if is_asked(model) else markers)
                 if isinstance(found, Places):
                     return group, found

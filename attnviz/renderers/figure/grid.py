@@ -95,7 +95,8 @@ def list_caveats(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], sc
 def plan_across(grid: GridPlan, row_room: float, bar: BarPlan, room: Room) -> Across:
     """Plan from the left: names of rows, their labels, maps; then the colour bar, its numbers, its label, or below."""
     size, dpi = room.sizes.axis, room.look.dpi
-    maps = MARGIN + row_room + (0.0 if grid.lines else height_of([grid.maps[0].row_axis], size))
+    axis = grid.maps[0].row_axis
+    maps = MARGIN + row_room + (0.0 if grid.lines or not axis else height_of([axis], size))
     content = maps + grid.width + MARGIN + (0.0 if bar.below else GAP + bar.beside)
     if room.look.width is not None:
         width = max(room.look.width, content, 2 * MARGIN + bar.length + 2 * bar.beside)

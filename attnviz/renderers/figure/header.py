@@ -80,15 +80,22 @@ def below(lines: Sequence[TextLine], otherwise: float) -> float:
 def header_of(
     picture: Picture, report: Report, width: float, look: FigureStyle, sizes: Sizes
 ) -> tuple[list[TextLine], float]:
-    """Place the title over the subtitle, however long, unless neither is wanted; also return the picture's top."""
+    """Place the title over the subtitle, however long, unless neither is wanted; also return the picture's top.
+
+    Where a width is asked for that the whole title has no room in, the picture's own is the title.
+    """
     if not look.header:
         return [], MARGIN
     room = (width - 2 * MARGIN) / POINT
     title = title_of(picture, report)
-    parts = [title] if extent(title, sizes.title, bold=True).width <= room else [report.title, picture.title]
+    parts, said = [title], report.subtitle
+    if extent(title, sizes.title, bold=True).width > room:
+        parts = [report.title, picture.title]
+        if look.width is not None and picture.title:
+            parts, said = [picture.title], " · ".join(filter(None, (report.title, report.subtitle)))
     wrapped = [line for part in parts for line in wrap(part, sizes.title, room, bold=True)]
     lines = paragraph(wrapped, sizes.title, INK, MARGIN, MARGIN, bold=True)
-    subtitle = wrap(report.subtitle, sizes.subtitle, room)
+    subtitle = wrap(said, sizes.subtitle, room)
     lines += paragraph(subtitle, sizes.subtitle, GREY, MARGIN, below(lines, MARGIN))
     return lines, below(lines, MARGIN) + GAP * bool(lines)
 
@@ -124,7 +131,9 @@ def plan_bar(
         for one, other, of, to in zip(widths, widths[1:], at, at[1:], strict=False)
     ]
     label = wrap_evenly(scale.label, size, (width - 2 * MARGIN) / POINT)
-    return BarPlan(True, max(BAR_SHORTEST, min(maps[0], MAX_BAR), *apart), max(widths[0], widths[-1]) / 2, label)
+    beside = max(widths[0], widths[-1]) / 2
+    longest = min(maps[0], MAX_BAR, width - 2 * (MARGIN + beside))
+    return BarPlan(True, max(BAR_SHORTEST, longest, *apart), beside, label)
 
 
 def place_bar(

@@ -262,7 +262,9 @@ def fits_digits(block: Heatmap | HeatmapGrid, room: Room) -> bool:
 def plan_cells(block: Heatmap | HeatmapGrid, room: Room) -> Cells:
     """Plan the cells: large for few tokens, small for many, pooled for more than pixels. Square, but see `_shorter`."""
     n_tokens, limit, look = max(shape_of(block)), room.side, room.look
-    if is_small(block):  # as large as the side of a map allows; not of whole pixels where that leaves much of it empty
+    over_image = look.width is not None and not look.annotate and maps_of(block)[0].backdrop is not None
+    if is_small(block) or over_image:
+        # As large as the side of a map allows; not of whole pixels where that leaves much of it empty.
         n_pixels = max(1, floor(limit * look.dpi))
         pool = ceil(n_tokens / min(MAX_CELLS, n_pixels))
         pitch = n_pixels / ceil(n_tokens / pool)

@@ -53,6 +53,7 @@ from attnviz.words import say
 MAX_BESIDE = 0.22  # of a width that is asked for: what names of cells may take beside the map
 MAX_HEIGHT = 9.0  # inches of a page's text
 MIN_SIDE = 0.4  # inches of a map: in less, nothing is to be seen
+MIN_OVER_IMAGE = 0.95  # and of one over an image: three in a column of a paper
 MAX_OVERVIEW = 16.0  # inches of an overview: 2,400 pixels at the usual resolution
 MIN_SMALL_SIDE = 0.04  # of a map there: in less, nothing is to be seen
 MAX_BAR = 4.0
@@ -83,13 +84,14 @@ def _fit_columns(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> 
         return fit(picture, report, room)
     if picture.edges is not None and (whole := fit(picture, report, room)):
         return whole
+    over_image = picture.maps[0].backdrop is not None
     picture = replace(picture, edges=None)
     rows = {number: ceil(len(picture.maps) / number) for number in range(count_maps(picture)[1], 0, -1)}
     fewest = {n_rows: number for number, n_rows in rows.items()}  # the larger the maps, for as many rows
     grids = (replace(picture, n_columns=number) for number in fewest.values())
     plans = [fitted for grid in grids if (fitted := fit(grid, report, room))]
     steps = [{label.step for label in each.labels} for each in plans]
-    for most in (1, 2, inf):
+    for most in () if over_image else (1, 2, inf):  # which patch is which, the image says itself
         for each, found in zip(plans, steps, strict=True):
             if 0 < min(found) <= max(found) <= most and each.height <= MAX_HEIGHT:
                 return each
@@ -108,12 +110,14 @@ def fit(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> FigurePla
     words = [word for text in chain(*say_above(picture)) for word in text.split() if n_columns > 1]
     longest = max((extent(word, room.sizes.headings[-1]).width * POINT for word in words), default=0.0)
     side, least, highest = widest / n_columns, max(MIN_SIDE, longest), inf
+    if isinstance(picture, HeatmapGrid) and picture.reflows and picture.maps[0].backdrop is not None:
+        least = MIN_OVER_IMAGE
     if small:
         side, least, highest = min(MAX_PANEL, side), MIN_SMALL_SIDE, MAX_OVERVIEW
     while side >= least:
         result = plan_in(picture, report, room._replace(side=side))
         over = max((result.width - widest) / n_columns, (result.height - highest) / n_rows)
-        if over <= 0:  # cells are whole pixels, so that maps may be narrower than their share
+        if over < 1e-6:  # cells are whole pixels, so that maps may be narrower than their share
             return result if result.places[0].box.width + 0.8 * GAP >= longest else None
         side -= max(over, 1 / room.look.dpi)
     return None
@@ -155,9 +159,11 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
     named, base = (grid.maps[0].row_axis, grid.maps[0].column_axis), top + grid.height + labels[1].room
     if edges and grid.small:
         named, base = (edges.row_axis, edges.column_axis), start + axis - PAD / 2 - sizes.axis * POINT
-    axes = _axis_names(grid, named, base + sizes.axis * POINT, across, top, room)
-    length = extent(axes[0].text, sizes.axis).width * POINT * (not grid.lines)
-    lowest = max(top + max(grid.height, length), axes[-1].y)
+    axes, lowest = (), top + grid.height
+    if any(named):
+        axes = _axis_names(grid, named, base + sizes.axis * POINT, across, top, room)
+        length = extent(axes[0].text, sizes.axis).width * POINT * (not grid.lines)
+        lowest = max(lowest, top + length, axes[-1].y)
     names = name_edges(grid, edges, across.maps - labels[0].room, places) if edges else []
     names += [*place_headings(grid, places), *axes]
     bar_box, bar_label, lowest = place_bar(bar, grid.width, across, (top, lowest), room)
@@ -193,6 +199,8 @@ def _grid(picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, La
     gaps = [min(most, max(MIN_BETWEEN, BETWEEN_SHARE * width)) for most in BETWEEN] if small else (GAP + beside, GAP)
     size, headings, above = wrap_headings(*say_above(picture), (width + beside) / POINT, sizes)
     maps = maps_of(picture)
+    if labels[0].step == 0 and maps[0].backdrop is not None and not small:
+        maps, gaps = tuple(replace(each, row_axis="", column_axis="") for each in maps), (BETWEEN[0], GAP)
     pairs, footnote = name_pairs(picture, cells, room), "" if small else picture.footnote
     beyond = labels[1].room if lines else 0.0
     if pairs:
