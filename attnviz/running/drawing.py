@@ -94,7 +94,7 @@ class Drawing:
         part = choose_from_record(maps, self.spec)
         # What takes minutes of a long text is said before it begins; of other texts there is nothing to say.
         n_weights = len(part.layers) * part.maps.n_heads * len(part.maps.queries) * len(part.maps.keys)
-        log = () if with_record else estimate_work(n_weights, len(part.maps.keys))  # of a new record it is said before
+        log = estimate_work(n_weights, len(part.maps.keys))
         for done, layer in enumerate(part.walk()):
             label = f"weights of layer {part.maps.layer_numbers[layer]}"
             yield Progress(done, len(part.layers), "layers", label=label, log=() if done else log)

@@ -9,7 +9,6 @@ from attnviz.inputs import Inputs, read_inputs
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import AttentionModel, Generates
 from attnviz.registry import load
-from attnviz.selection import select_numbers, select_pairs
 from attnviz.store import check_output_folder
 from attnviz.text import Corpus, Document, resolve_argument
 from attnviz.text.files import is_image
@@ -22,11 +21,6 @@ def heatmap_inputs(spec: HeatmapSpec) -> Inputs:
     """
     reference = find_model(spec.model, spec.pretrained)
     reference.check(AttentionModel if spec.pretrained.generate is None else Generates)
-    if reference.n_layers is not None and reference.n_heads is not None:
-        select_numbers(spec.figure.layer, reference.n_layers, "layer")
-        select_numbers(spec.figure.head, reference.n_heads, "head", mean=True)
-        if spec.figure.pick:
-            select_pairs(spec.figure.pick, range(reference.n_layers), range(reference.n_heads))
     files = {each: Path(each) for each in resolve_argument(spec.text).text_file if is_image(each)}
     if files and spec.question is not None and is_image(spec.question) and Path(spec.question).is_file():
         named = " ".join(f"--text-file {shlex.quote(each)}" for each in (*files, spec.question))

@@ -15,25 +15,18 @@ from attnviz.records import AttentionMaps
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle
 from attnviz.running import Events, Progress, Result
-from attnviz.running.drawing import Drawing, check_factored_room, estimate_work
+from attnviz.running.drawing import Drawing, check_factored_room
 from attnviz.running.metrics import add_known_heads, find_known_heads
 from attnviz.selection import select_numbers, select_pairs
 from attnviz.store.manifest import PAGE, Entry, File
 from attnviz.views.index_page import texts_page
-
-BYTES_PER_TOKEN = 5  # of UTF-8, about: of English a word and a space, of Chinese nearly two characters
 
 
 def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
     """Read, attend and draw, one text after the other."""
     drawing = replace(Drawing.from_options(spec.figure, spec.printing), known_heads=inputs.model.known_heads)
     out, documents = inputs.out, inputs.documents
-    # What a long text takes is said before the model is loaded, which takes seconds by itself.
-    n_tokens = max(len(document.text.encode()) for document in documents) // BYTES_PER_TOKEN
-    n_tokens = min(n_tokens, spec.model.max_tokens or n_tokens)
-    n_heads = (inputs.model.n_layers or 1) * (inputs.model.n_heads or 1)
-    log = estimate_work(n_heads * n_tokens**2, n_tokens)
-    yield Progress(0, len(documents), "texts", label="loading the model", log=log)
+    yield Progress(0, len(documents), "texts", label="loading the model")
     # With --causal a classifier draws other attention than it answers by.
     is_asked = html in drawing.pictures.renderers and not spec.model.causal
     model = (inputs.model.answering() if is_asked else inputs.model).open(inputs.corpus.texts)

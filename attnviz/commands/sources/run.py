@@ -80,13 +80,13 @@ def find_sources(
     without_all = ahead.score(answer, [place for part in parts for place in part])
     return Sources(
         texts=tuple(prompt.text[first:last] for first, last in prompt.passages),
-        answer=model.name_answer(read.ids, answer),
+        answer=model.loaded.tokenizer.decode_written(read.ids, answer, 0),
         log_probability=float(whole.sum()),
         table=Numbers.from_rows(rows, ("passage",)),
         losses=np.stack(losses, axis=1),
         together=float((whole - without_all).sum()),
         n_draws=spec.draws,
-        provenance=model.describe_reading(prompt.text, name, read),
+        provenance=model.describe_reading(prompt.text, name, read.n_tokens),
     )
 
 
@@ -130,7 +130,7 @@ def _choose_answer(
         spelled = [model.spell_answer(each) for each in (spec.answer, f" {spec.answer}")]
         return max(spelled, key=lambda answer: float(ahead.score(answer).sum()))
     written = ahead.write(spec.length)
-    answer = written[: _count_line(model.name_answer(ids, written).pieces)]
+    answer = written[: _count_line(model.loaded.tokenizer.decode_written(ids, written, 0).pieces)]
     if not answer:
         raise InvalidText(f"{model.name} answers nothing", hint="Ask in another way, or give --answer.")
     return answer

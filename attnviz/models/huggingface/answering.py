@@ -22,14 +22,14 @@ from attnviz.models.batches import batch_by_length
 from attnviz.models.decomposition.stream import Stream, take_apart
 from attnviz.models.decomposition.stream_pass import FORMS
 from attnviz.models.device import enough_memory
-from attnviz.models.huggingface.model import HuggingFaceModel, Read
+from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.huggingface.weights import others_failure
 from attnviz.models.predicting import BATCH, BATCH_TOKENS, check_finite, read_logits
 from attnviz.models.protocols import EVERY, WINDOW, LabelledText
 from attnviz.models.sizes import FLOAT32
 from attnviz.models.tokenizer import Encoding
 from attnviz.models.without import OutputWeights, silence_heads
-from attnviz.records import Facts, Provenance, Tokens
+from attnviz.records import Facts, Provenance
 from attnviz.records.answers import AnswerInfo, AnswerKind
 from attnviz.records.attribution import Question, Target
 from attnviz.records.training_metrics import Prediction
@@ -77,11 +77,11 @@ class HeadedModel(HuggingFaceModel):
                 return torch.as_tensor(body(**given, use_cache=False)[0][:, 0])
 
         answering = Answering(body, body.get_input_embeddings().weight, read_first)
-        provenance, target = self._provenance_of(read, text, text_name), Target("", probability=1.0)
+        provenance, target = self.describe_reading(text, text_name, read.source.n_tokens), Target("", probability=1.0)
         return Stream(Subject(answering, read.source.ids, read.source.tokens, target, 0, None, provenance))
 
-    def _provenance_of(self, read: Read, text: str, text_name: str) -> Provenance:
-        n_tokens = read.source.n_tokens
+    def describe_reading(self, text: str, text_name: str, n_tokens: int) -> Provenance:
+        """Say where numbers on a text come from that has so many tokens."""
         settings = (("model_type", str(self.loaded.model.config.model_type)), ("tokens_in_text", n_tokens))
         facts = Facts(tokens_in_text=n_tokens, keep=self.spec.keep)
         return self._provenance(text, text_name, settings, facts)
@@ -93,7 +93,7 @@ class NextTokenModel(HeadedModel):
     def subject(self, text: str, text_name: str, question: Question) -> Subject:
         """Choose one answer of one text. Raises as `encode` does, InvalidOption for a token that there is not."""
         read, answering = self.encode(text), self._answering()
-        given = read.source.ids, read.source.tokens, self._provenance_of(read, text, text_name)
+        given = read.source.ids, read.source.tokens, self.describe_reading(text, text_name, read.source.n_tokens)
         return make_subject(answering, given, question, self._token, partial(self._name, read.source.ids))
 
     def take_apart(self, text: str, text_name: str, question: Question | None) -> Stream:
@@ -116,18 +116,10 @@ class NextTokenModel(HeadedModel):
         check_room(f"{n_tokens:,} tokens", work.fixed + work.per_token * n_tokens, self.spec.max_memory)
         return (self.loaded.tokenizer.write_chat(text) if isinstance(text, Chat) else text), read
 
-    def describe_reading(self, text: str, text_name: str, read: Encoding) -> Provenance:
-        """Say where numbers on a text come from that was read once."""
-        return self._provenance_of(Read(read, None, "self"), text, text_name)
-
     def spell_answer(self, text: str) -> tuple[int, ...]:
         """Return the tokens of an answer without markers. Raises InvalidText where it has none."""
         found = self.loaded.tokenizer.encode(text)
         return tuple(i for i, is_marker in zip(found.ids, found.tokens.special, strict=True) if not is_marker)
-
-    def name_answer(self, ids: Sequence[int], answer: Sequence[int]) -> Tokens:
-        """Return what each token of an answer adds behind other tokens."""
-        return self.loaded.tokenizer.decode_written(ids, answer, 0)
 
     def read_ids(self, text: str) -> tuple[int, ...]:
         """Return the ids of a text as it is read. Raises as `encode` does."""
@@ -229,7 +221,7 @@ class HuggingFaceClassifier(HeadedModel):
     def subject(self, text: str, text_name: str, question: Question) -> Subject:
         """Choose one answer of one text. Raises as `encode` does, InvalidOption for a label that there is not."""
         read = self.encode(text)
-        given = read.source.ids, read.source.tokens, self._provenance_of(read, text, text_name)
+        given = read.source.ids, read.source.tokens, self.describe_reading(text, text_name, read.source.n_tokens)
         return make_labelled_subject(self._answering(), given, self.answers, question)
 
     def take_apart(self, text: str, text_name: str, question: Question | None) -> Stream:

@@ -27,7 +27,7 @@ from attnviz.models.locating import Inputs, Places, find_markers, find_pixels, l
 from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.models.recording.labels import tokens_of
 from attnviz.models.recording.record import record
-from attnviz.models.sizes import FLOAT32, check_memory
+from attnviz.models.sizes import FLOAT32
 from attnviz.records import AttentionMaps
 from attnviz.records.covering import CoverTest, LossKind
 from attnviz.records.grid import Grid
@@ -46,6 +46,7 @@ ASK = 'Ask in quotes behind the file: attnviz heatmap photo.jpg "What is on the 
 class ImageModel(HuggingFaceModel):
     """A model that reads images, with or without a question. Its `tokenizer` is the processor of its files."""
 
+    takes_less = SMALLER
     seen: dict[str, Seen] = field(default_factory=dict, init=False)  # by the sha256 of the image that was read last
 
     def encode(self, text: str, choice: LayersAndHeads = EVERY) -> Any:
@@ -57,9 +58,6 @@ class ImageModel(HuggingFaceModel):
             n_tokens = inputs["input_ids"].shape[1] + (self.extras.generate or 1) - 1
         self._check_room(n_tokens, n_tokens, choice)
         return inputs, n_tokens
-
-    def _check_room(self, n_queries: int, n_keys: int, choice: LayersAndHeads) -> None:
-        check_memory(self._work(n_queries, n_keys, choice), self.spec.max_memory, SMALLER)
 
     def map_size(self, text: str) -> tuple[int, int]:
         """Return about how many queries and keys an image's maps will have. Raises as `attention` does."""

@@ -56,6 +56,7 @@ class HuggingFaceModel:
     extras: PretrainedOptions
 
     trained = None  # weights do not tell whether they were trained
+    takes_less = ""  # where --max-tokens does not
     n_attention_parameters = None  # which parameters serve attention is not known of somebody else's model
 
     @property
@@ -114,7 +115,7 @@ class HuggingFaceModel:
         return Work(*sizes, base=BASE_PRETRAINED, n_maps=choice.n_maps(self.n_layers, self.n_heads))
 
     def _check_room(self, n_queries: int, n_keys: int, choice: LayersAndHeads) -> None:
-        check_memory(self._work(n_queries, n_keys, choice), self.spec.max_memory)
+        check_memory(self._work(n_queries, n_keys, choice), self.spec.max_memory, self.takes_less)
 
     def map_size(self, text: str) -> tuple[int, int]:
         """Return how many queries and keys its maps will have. Raises as `encode` does."""

@@ -57,8 +57,7 @@ class LoadedWeights:
     @property
     def start_id(self) -> int:
         """Return the id of the token that a decoder reads before it has written anything."""
-        found = self.model.config.decoder_start_token_id
-        return 0 if found is None else int(found)
+        return int(self.model.config.decoder_start_token_id or 0)
 
     @property
     def most_tokens(self) -> int | None:

@@ -82,17 +82,17 @@ def header_of(
 ) -> tuple[list[TextLine], float]:
     """Place the title over the subtitle, however long, unless neither is wanted; also return the picture's top.
 
-    Where a width is asked for that the whole title has no room in, the picture's own is the title.
+    Where a width is asked for in which the report's title takes several lines, the picture's own is the title.
     """
     if not look.header:
         return [], MARGIN
     room = (width - 2 * MARGIN) / POINT
-    title = title_of(picture, report)
-    parts, said = [title], report.subtitle
-    if extent(title, sizes.title, bold=True).width > room:
+    parts, said = [title_of(picture, report)], report.subtitle
+    too_long = [extent(each, sizes.title, bold=True).width > room for each in (parts[0], report.title)]
+    if all(too_long) and look.width is not None and picture.title:
+        parts, said = [picture.title], " · ".join(filter(None, (report.title, report.subtitle)))
+    elif too_long[0]:
         parts = [report.title, picture.title]
-        if look.width is not None and picture.title:
-            parts, said = [picture.title], " · ".join(filter(None, (report.title, report.subtitle)))
     wrapped = [line for part in parts for line in wrap(part, sizes.title, room, bold=True)]
     lines = paragraph(wrapped, sizes.title, INK, MARGIN, MARGIN, bold=True)
     subtitle = wrap(said, sizes.subtitle, room)

@@ -159,7 +159,8 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
     named, base = (grid.maps[0].row_axis, grid.maps[0].column_axis), top + grid.height + labels[1].room
     if edges and grid.small:
         named, base = (edges.row_axis, edges.column_axis), start + axis - PAD / 2 - sizes.axis * POINT
-    axes, lowest = (), top + grid.height
+    axes: tuple[TextLine, ...] = ()
+    lowest = top + grid.height
     if any(named):
         axes = _axis_names(grid, named, base + sizes.axis * POINT, across, top, room)
         length = extent(axes[0].text, sizes.axis).width * POINT * (not grid.lines)
