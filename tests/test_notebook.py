@@ -111,20 +111,6 @@ def test_layers_without_attention_keep_the_numbers_of_the_others() -> None:
     assert (maps.layer_numbers, maps.unseen_layers, maps.weights.shape[0]) == ((1, 3), (0, 2), 2)
 
 
-def test_names_of_several_texts_say_that_the_first_axis_is_texts() -> None:
-    """Two texts were two heads of the first one, whose name stood at weights of the other."""
-    weights = np.stack([np.eye(3), np.full((3, 3), 1 / 3)])
-    texts = [["a", "b", "c"], ["d", "e", "f"]]
-    second = attnviz.from_attentions(weights, texts, row=1)
-    assert (second.n_layers, second.n_heads, second.queries.pieces) == (1, 1, ("d", "e", "f"))
-    np.testing.assert_allclose(second.weights[0, 0], weights[1], rtol=1e-6)
-    with pytest.raises(InvalidSelection, match="a batch of 2 texts"):
-        attnviz.from_attentions(weights, texts)
-    heads = attnviz.from_attentions(np.stack([weights, weights]), texts, row=0)
-    assert (heads.n_layers, heads.n_heads, heads.queries.pieces) == (1, 2, ("a", "b", "c"))
-    assert attnviz.from_attentions(weights, texts[0]).n_heads == 2
-
-
 def test_wrong_uses_end_in_one_line() -> None:
     maps = windowed_maps()
     wrong: list[tuple[type[AttnvizError], str, Any]] = [

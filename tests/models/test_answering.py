@@ -116,6 +116,10 @@ def test_the_number_of_a_regressor_is_explained_by_every_method(kind: str, tmp_p
         assert np.abs(scores.scores).max() > 0
         if method == "relevance":
             assert scores.total == pytest.approx(expected, abs=1e-5)
+    words = TEXT.split()
+    without = [float(own_logits(kind, " ".join(words[:i] + words[i + 1 :]), num_labels=1)[0]) for i in range(4)]
+    lost = attribute(subject, "leave-one-out").scores[1:5]
+    assert lost.tolist() == pytest.approx([expected - each for each in without], abs=1e-5)
 
 
 def test_of_several_numbers_one_is_to_be_named(tmp_path: Path) -> None:

@@ -234,32 +234,23 @@ def test_a_padded_cache(padded_names: bool, masked: bool) -> None:
     np.testing.assert_array_equal(maps[1].attendable[0], np.tri(3, dtype=bool))
 
 
-@pytest.mark.parametrize("window", [0, 2])
-def test_a_cache_with_room_to_spare_and_one_that_forgets(window: int) -> None:
-    """Of eight places, or of the last two tokens."""
+def test_a_cache_with_room_to_spare() -> None:
+    """Of eight places. One that forgets is that of a model with windows."""
 
     def forward(own: Any, ids: Tensor) -> Tensor:
-        states, n = own.words(ids).unflatten(-1, (2, 4)).transpose(1, 2), ids.shape[1]
-        places = torch.arange(own.n_read, own.n_read + n)
-        own.n_read += n
-        if not window:
-            keys = own.cache.index_copy_(2, places, states)
-            return SDPA(states, keys, keys, torch.arange(8) <= places[:, None])
-        keys = torch.cat([own.cache, states], 2)
-        own.cache = keys[:, :, 1 - window :]
-        ends = torch.arange(own.n_read - keys.shape[2], own.n_read)
-        return SDPA(states, keys, keys, ends <= places[:, None])
+        states = own.words(ids).unflatten(-1, (2, 4)).transpose(1, 2)
+        places = torch.arange(own.n_read, own.n_read + ids.shape[1])
+        own.n_read += ids.shape[1]
+        keys = own.cache.index_copy_(2, places, states)
+        return SDPA(states, keys, keys, torch.arange(8) <= places[:, None])
 
-    cache = torch.zeros(1, 2, 0 if window else 8, 4)
-    model = Module(forward, words=nn.Embedding(20, 8), cache=cache, n_read=0)
+    model = Module(forward, words=nn.Embedding(20, 8), cache=torch.zeros(1, 2, 8, 4), n_read=0)
     with torch.no_grad(), record(["a", "b", "c"]) as maps:
         for ids in ([3, 7, 1], [9], [4]):
             model(torch.tensor([ids]))
     (one,) = maps
     assert one.keys.pieces == ("a", "b", "c", "⟨3⟩", "⟨4⟩")
-    far = np.subtract.outer(np.arange(5), np.arange(5))
-    forgotten = (np.arange(5)[:, None] > 2) & (far >= 2) if window else np.zeros((5, 5), dtype=bool)
-    np.testing.assert_array_equal(one.attendable[0], (far >= 0) & ~forgotten)
+    np.testing.assert_array_equal(one.attendable[0], np.tri(5, dtype=bool))
 
 
 def test_texts_one_after_another_are_no_generation() -> None:

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from attnviz.renderers import shades
 from attnviz.renderers.terminal.show import Screen, render
-from attnviz.report import Chart, Charts, Column, Heatmap, Report, Scale, Table
+from attnviz.report import Column, Heatmap, Report, Scale, Table
 from attnviz.specs import FigureOptions, TableKind
 from tests.made import FILM, HOSTILE, cross_maps, provenance, random_maps, record, report, tokens
 
@@ -86,16 +86,6 @@ def test_cross_attention_and_other_reports_are_shown_too() -> None:
         text = shown(kind, of=Report("vocabulary", "sha256", (facts,)))
         assert "entries      12" in text
         assert "share    0.5000" in text
-
-
-def test_charts_are_not_drawn_and_the_tables_beside_them_are() -> None:
-    facts = Table("epochs", "epochs", "facts", (Column("epoch"), Column("loss", digits=4)), ((1, 0.5), (2, 0.25)))
-    chart = Chart("line", "loss", "epoch", "nats", ("x", "y"), ((1.0, 0.5), (2.0, 0.25)), at=(2.0, "kept"))
-    charts = Charts("learning-curve", "loss", (chart,))
-    for kind in SHOWN:
-        with_charts, without = (Report("run", "seed 0", blocks) for blocks in ((charts, facts), (facts,)))
-        assert shown(kind, of=with_charts) == shown(kind, of=without)
-        assert "2  0.2500" in shown(kind, of=with_charts)
 
 
 # Hostile tokens

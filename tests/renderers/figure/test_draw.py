@@ -135,20 +135,6 @@ def test_cells_are_square_and_whole_pixels(shape: tuple[int, int], dpi: int) -> 
         assert bottom * pool >= shape[0]
 
 
-@pytest.mark.parametrize("shape", [(1, 40), (2, 12), (17, 512), (9, 1500)])
-@pytest.mark.parametrize("turned", [False, True])
-def test_a_few_heads_over_many_keys_are_no_thin_band(shape: tuple[int, int], turned: bool) -> None:
-    with drawn(report(heatmap(*(shape[::-1] if turned else shape))), FigureStyle(dpi=72)) as made:
-        sides = made.plan.cells.rows, made.plan.cells.columns
-        few, many = sides[::-1] if turned else sides
-        assert few.pool == 1
-        assert len(tick_texts(made)[turned]) == shape[0]  # each of them is labelled
-        assert few.length >= max(0.1, many.length)
-        assert min(1.8, 0.18 * shape[0]) <= few.length * shape[0] <= 0.75 * many.length * many.count(shape[1])
-        assert few.length * 72 == pytest.approx(round(few.length * 72), abs=1e-6)
-        check_texts(made)
-
-
 @pytest.mark.parametrize(("n_tokens", "is_close"), [(11, False), (200, True)])
 def test_where_lines_lie_close_small_weights_are_faint_and_that_is_said(n_tokens: int, is_close: bool) -> None:
     with drawn(report(heatmap(n_tokens)), FigureStyle(kind="lines")) as made:
@@ -197,14 +183,6 @@ def check_texts(made: Drawn) -> None:
     maps = [("map", axes.get_window_extent()) for axes in [*made.maps, made.bar]]
     assert overlapping(free + maps) == []
     assert [pair for pair in overlapping(free + ticks) if pair[0] in made.texts and pair[1] not in made.texts] == []
-
-
-@pytest.mark.parametrize("kind", ["shared", "log"])
-def test_a_range_of_one_value_can_be_drawn(kind: str) -> None:
-    scale = Scale("shared" if kind == "shared" else "log", 1.0, 1.0, "one value")
-    with drawn(report(heatmap(1), scale=scale)) as made:
-        low, high = made.maps[0].collections[0].get_clim()
-        assert low < high == 1
 
 
 def test_log_scale_draws_zero_in_the_lowest_colour_and_says_so() -> None:
@@ -325,13 +303,6 @@ def test_more_tokens_than_pixels_are_pooled_and_the_figure_says_how(n_tokens: in
         assert cells is not None
         assert max(cells.shape) <= 1024
         assert cells.max() == pytest.approx(largest / pool**2)
-
-
-@pytest.mark.parametrize("dpi", [72, 300])
-def test_a_map_fits_on_a_page_at_any_resolution(dpi: int) -> None:
-    for picture, inches in ((heatmap(1024), 7.2), (heatmap(64), 7.2), (panels(200), 2.8)):
-        with drawn(report(picture), FigureStyle(dpi=dpi)) as made:
-            assert 0.5 * inches <= made.plan.places[0].box.width <= inches
 
 
 def test_overview_has_one_bar_and_labels_only_outside() -> None:

@@ -13,7 +13,6 @@ import pytest
 from attnviz.errors import InvalidOption
 from attnviz.renderers.page.html import html
 from attnviz.report import Block, Charts, Column, FigureStyle, Note, Report, Table
-from tests.made import report
 from tests.renderers.figure.reports import LOSS, box_chart, curves, distributions, heads, line_chart, sample
 from tests.renderers.page.test_html import ATTACKS, content, page
 
@@ -68,15 +67,6 @@ def test_a_report_with_nothing_to_show_has_no_page(blocks: tuple[Block, ...]) ->
     with pytest.raises(InvalidOption, match="nothing to make a page of: no map, no chart and no table") as refused:
         list(html(of(*blocks), FigureStyle()))
     assert "\n" not in f"{refused.value}"
-
-
-def test_charts_beside_maps_are_on_the_page() -> None:
-    beside = replace(report(), blocks=(*report().blocks, curves(LOSS)))
-    found = content(beside)
-    assert len(found["charts"]) == 1
-    assert [sentence for sentence in found["exactness"] if "float32" in sentence]
-    assert [sentence for sentence in found["exactness"] if "double" in sentence]
-    assert not [sentence for sentence in found["exactness"] if "not on this page" in sentence]
 
 
 def test_no_two_modules_have_the_same_name_for_something() -> None:
@@ -137,12 +127,6 @@ def test_relative_addresses_are_encoded(link: str, address: str) -> None:
 def test_what_leads_elsewhere_is_no_link(link: str) -> None:
     assert links_of("x", link) == ["x", ""]
     assert links_of(link) is None
-
-
-def test_a_link_for_each_row_or_none() -> None:
-    with pytest.raises(AssertionError, match="a link for each row"):
-        replace(linked("x", "y"), links=("x",))
-    assert "links" not in content(of(FACTS))["tables"][0]
 
 
 def test_a_table_without_a_title_is_called_by_its_name() -> None:
