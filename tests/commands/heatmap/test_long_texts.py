@@ -224,7 +224,7 @@ def test_a_long_text_says_what_takes_so_long_before_it_begins(
     _, _, second = (next(events) for _ in range(3))
     assert isinstance(second, Progress)
     assert second.log[0].startswith("working out ")
-    assert second.log[0].endswith(" tokens: about 1 min on one core; fewer tokens or heads take less")
+    assert second.log[0].endswith(" tokens: about 2 min on one core; fewer tokens or heads take less")
     assert (second.done, second.total, second.label, walked) == (0, 2, "weights of layer 0", [])
     third = next(events)
     assert isinstance(third, Progress)
