@@ -2,18 +2,8 @@
 
 from dataclasses import dataclass
 
+from attnviz import specs
 from attnviz.options import FIGURE, FROM_1, MODEL, OUTPUT, group, option
-from attnviz.specs import (
-    AGAINST,
-    KEEP,
-    LOOKS,
-    MAX_TOKENS_FROM_2,
-    FigureOptions,
-    KeepKind,
-    ModelOptions,
-    PrintOptions,
-    TextOptions,
-)
 
 MODEL_OPTIONS = ("model", "heads", "seed", "device", "max_memory", "without")
 
@@ -25,10 +15,10 @@ class AttributeSpec:
     Example: attnviz attribute "not a good film, but the acting saves it"
     """
 
-    text: TextOptions = TextOptions()
-    model: ModelOptions = group(ModelOptions(), *MODEL_OPTIONS)
-    max_tokens: int | None = MAX_TOKENS_FROM_2.field(None)  # None: as many as the model was made for
-    keep: KeepKind | None = KEEP.field(None)  # likewise
+    text: specs.TextOptions = specs.TextOptions()
+    model: specs.ModelOptions = group(specs.ModelOptions(), *MODEL_OPTIONS)
+    max_tokens: int | None = specs.MAX_TOKENS_FROM_2.field(None)  # None: as many as the model was made for
+    keep: specs.KeepKind | None = specs.KEEP.field(None)  # likewise
     method: str = option(
         "relevance",
         "{names}; several with commas, or all.",
@@ -42,10 +32,10 @@ class AttributeSpec:
         None, "The answer to explain: a label, or a decoder's next token.", MODEL, "LABEL|TOKEN", is_common=True
     )
     # None: of two labels the other, else none
-    against: str | None = AGAINST.field(None)
+    against: str | None = specs.AGAINST.field(None)
     card: bool = option(
         False, "Test methods instead: what is lost without the tokens that they put first.", OUTPUT, is_common=True
     )
     top_k: int = option(10, "Tokens listed.", OUTPUT, limits=FROM_1)
-    figure: FigureOptions = group(FigureOptions(kind="text", out="attribution"), *LOOKS)
-    printing: PrintOptions = PrintOptions()
+    figure: specs.FigureOptions = group(specs.FigureOptions(kind="text", out="attribution"), *specs.LOOKS)
+    printing: specs.PrintOptions = specs.PrintOptions()

@@ -3,23 +3,12 @@
 import re
 from dataclasses import MISSING, dataclass
 
+from attnviz import specs
 from attnviz.errors import InvalidOption
 from attnviz.measures import split_names
 from attnviz.options import ARGUMENT, OUTPUT, Limits, Option, group, option
 from attnviz.registry import suggest_name
 from attnviz.running.cluster_options import PROCESSES, ClusterOptions
-from attnviz.specs import (
-    LOOKS,
-    MEASURE,
-    OF_DATA_SETS,
-    SHARED_BY_ALL,
-    TABLE,
-    AnswerKind,
-    FigureOptions,
-    ModelOptions,
-    PrintOptions,
-    TextOptions,
-)
 
 NULLS, PROBES, ABLATIONS = ("random", "shuffled"), ("repeat",), ("zero", "mean", "uniform", "queries")
 NONE = "none"
@@ -35,13 +24,13 @@ class SurveySpec:
     Example: attnviz survey --model multi --dataset sample --out survey
     """
 
-    text: TextOptions = group(TextOptions(), "inline_text", "text", "text_file", *OF_DATA_SETS)
+    text: specs.TextOptions = group(specs.TextOptions(), "inline_text", "text", "text_file", *specs.OF_DATA_SETS)
     # 512 tokens, as the models that come with attnviz read: the bounds of what is counted follow from it
-    model: ModelOptions = group(
-        ModelOptions(max_tokens=512, keep="head-tail"), "model", "heads", *SHARED_BY_ALL, "without"
+    model: specs.ModelOptions = group(
+        specs.ModelOptions(max_tokens=512, keep="head-tail"), "model", "heads", *specs.SHARED_BY_ALL, "without"
     )
-    figure: FigureOptions = group(FigureOptions(out="survey"), *LOOKS)
-    measure: tuple[str, ...] = MEASURE.field(())
+    figure: specs.FigureOptions = group(specs.FigureOptions(out="survey"), *specs.LOOKS)
+    measure: tuple[str, ...] = specs.MEASURE.field(())
     null: tuple[str, ...] = option(
         ("random",),
         "What numbers are held against, with commas: random (untrained models), shuffled (words), none.",
@@ -68,8 +57,8 @@ class SurveySpec:
     workers: int | None = PROCESSES.field(None)
     cluster: ClusterOptions = ClusterOptions()
     fresh: bool = option(False, "Measure all texts anew, also those that --out holds.", OUTPUT, is_common=True)
-    table: AnswerKind = TABLE.field("answer")
-    printing: PrintOptions = PrintOptions()
+    table: specs.AnswerKind = specs.TABLE.field("answer")
+    printing: specs.PrintOptions = specs.PrintOptions()
 
     @property
     def on_few_texts(self) -> tuple[str, ...]:
@@ -109,7 +98,7 @@ class MergeSpec:
     """
 
     parts: tuple[str, ...] = option(MISSING, "Folders that `attnviz survey --shard` wrote.", ARGUMENT, "PARTS")
-    figure: FigureOptions = group(FigureOptions(out="merged"), *LOOKS)
+    figure: specs.FigureOptions = group(specs.FigureOptions(out="merged"), *specs.LOOKS)
     top: int = TOP.field(3)
-    table: AnswerKind = TABLE.field("answer")
-    printing: PrintOptions = PrintOptions()
+    table: specs.AnswerKind = specs.TABLE.field("answer")
+    printing: specs.PrintOptions = specs.PrintOptions()

@@ -2,29 +2,8 @@
 
 from dataclasses import dataclass
 
+from attnviz import specs
 from attnviz.options import FROM_0, FROM_1, FROM_2, MODEL, OUTPUT, TEXT, TRAINING, Limits, group, option
-from attnviz.specs import (
-    DEVICE,
-    HEADS,
-    KEEP,
-    LAYERS,
-    MAX_TOKENS,
-    MAX_TOKENS_FROM_2,
-    OF_DATA_SETS,
-    OUT,
-    SEED,
-    TABLE,
-    WIDTH,
-    AnswerKind,
-    KeepKind,
-    ModelOptions,
-    NormKind,
-    PoolKind,
-    PrintOptions,
-    StorageKind,
-    TextOptions,
-    VocabularyOptions,
-)
 
 MOST_LAYERS = 1_000  # that a checkpoint may have, known here without torch
 MOST_TOKENS = 1_000_000  # far beyond any text; neighbours still have positions of their own in float32
@@ -41,10 +20,10 @@ class VocabSpec:
     Example: attnviz vocab --dataset sample --size 2000 --min-frequency 2 --out vocabulary
     """
 
-    text: TextOptions = group(TextOptions(), "text", "text_file", *OF_DATA_SETS)
-    vocabulary: VocabularyOptions = VocabularyOptions()
-    out: str = OUT.field("vocabulary")
-    printing: PrintOptions = PrintOptions()
+    text: specs.TextOptions = group(specs.TextOptions(), "text", "text_file", *specs.OF_DATA_SETS)
+    vocabulary: specs.VocabularyOptions = specs.VocabularyOptions()
+    out: str = specs.OUT.field("vocabulary")
+    printing: specs.PrintOptions = specs.PrintOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,19 +33,19 @@ class TrainSpec:
     Example: attnviz train --dataset imdb --heads 8 --out model
     """
 
-    text: TextOptions = group(TextOptions(), *OF_DATA_SETS)
-    vocabulary: VocabularyOptions = VocabularyOptions(size=8_000)
-    heads: int = HEADS.field(8)
-    d_model: int = WIDTH.field(128)
-    layers: int = LAYERS._replace(limits=(("at least", 1), ("at most", MOST_LAYERS))).field(1)
-    norm: NormKind = option("pre", "Layer norm before or after each sublayer.", MODEL)
-    pool: PoolKind = option("mean", "How the text's states become one vector.", MODEL)
+    text: specs.TextOptions = group(specs.TextOptions(), *specs.OF_DATA_SETS)
+    vocabulary: specs.VocabularyOptions = specs.VocabularyOptions(size=8_000)
+    heads: int = specs.HEADS.field(8)
+    d_model: int = specs.WIDTH.field(128)
+    layers: int = specs.LAYERS._replace(limits=(("at least", 1), ("at most", MOST_LAYERS))).field(1)
+    norm: specs.NormKind = option("pre", "Layer norm before or after each sublayer.", MODEL)
+    pool: specs.PoolKind = option("mean", "How the text's states become one vector.", MODEL)
     max_distance: int = option(
         48, "Tokens that a position bias per head tells apart; 0: sinusoids.", MODEL, limits=DISTANCE
     )
     validation: float = option(0.1, "Share of the texts to hold out.", TEXT, "SHARE", limits=HALF, is_common=True)
-    max_tokens: int = MAX_TOKENS._replace(limits=(("at least", 2), ("at most", MOST_TOKENS))).field(512)
-    keep: KeepKind = KEEP.field("head-tail")
+    max_tokens: int = specs.MAX_TOKENS._replace(limits=(("at least", 2), ("at most", MOST_TOKENS))).field(512)
+    keep: specs.KeepKind = specs.KEEP.field("head-tail")
     crop: int = option(160, "Tokens of a text in one step: fewer make training faster.", TRAINING, limits=FROM_2)
     pretrain: int = option(
         1, "Passes over the texts without labels, before.", TRAINING, "EPOCHS", limits=FROM_0, is_common=True
@@ -80,12 +59,12 @@ class TrainSpec:
     word_dropout: float = option(0.2, "Words hidden in a step.", TRAINING, "SHARE", limits=SHARE)
     label_smoothing: float = option(0.05, "Taken from the right label.", TRAINING, "SHARE", limits=SHARE)
     patience: int = option(2, "Stop after so many epochs without a better one.", TRAINING, limits=FROM_1)
-    seed: int = SEED.field(0)
-    device: str = DEVICE.field("auto")
-    storage: StorageKind = option("int8", "How the embeddings are stored; all else is float32.", OUTPUT)
-    out: str = OUT.field("model")
+    seed: int = specs.SEED.field(0)
+    device: str = specs.DEVICE.field("auto")
+    storage: specs.StorageKind = option("int8", "How the embeddings are stored; all else is float32.", OUTPUT)
+    out: str = specs.OUT.field("model")
     resume: bool = option(False, "Go on with the run that stopped in --out.", OUTPUT, is_common=True)
-    printing: PrintOptions = PrintOptions()
+    printing: specs.PrintOptions = specs.PrintOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,9 +74,9 @@ class PredictSpec:
     Example: attnviz predict --text "not a good film, but the acting saves it"
     """
 
-    text: TextOptions = TextOptions()
-    model: ModelOptions = group(ModelOptions(), "model", "heads", "device", "max_memory", "without")
-    max_tokens: int | None = MAX_TOKENS_FROM_2.field(None)  # None: as many as the model was made for
-    keep: KeepKind | None = KEEP.field(None)  # likewise
-    table: AnswerKind = TABLE.field("answer")
-    printing: PrintOptions = PrintOptions()
+    text: specs.TextOptions = specs.TextOptions()
+    model: specs.ModelOptions = group(specs.ModelOptions(), "model", "heads", "device", "max_memory", "without")
+    max_tokens: int | None = specs.MAX_TOKENS_FROM_2.field(None)  # None: as many as the model was made for
+    keep: specs.KeepKind | None = specs.KEEP.field(None)  # likewise
+    table: specs.AnswerKind = specs.TABLE.field("answer")
+    printing: specs.PrintOptions = specs.PrintOptions()
