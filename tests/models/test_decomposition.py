@@ -81,7 +81,7 @@ def check_sums(stream: Stream, logits: np.ndarray, weights: list[Tensor]) -> Non
         for head in range(len(of_layer)):
             given = stream.split_sources(HeadName(layer, head), parts)
             assert given.sum(axis=1) == pytest.approx(parts.heads[layer, head], abs=1e-5)
-            for query in range(len(stream.subject.ids)):
+            for query in range(len(stream.subject.ids) - 1, -1, -4):
                 scores = stream.split_scores(HeadName(layer, head), query).totals
                 own = of_layer[head, query].double().numpy()
                 attendable = stream.blocks[layer].attention.attendable[query].numpy()
@@ -142,9 +142,7 @@ def test_knock_outs_of_ours_are_those_of_a_model_hooked_by_hand(form: str, tmp_p
             assert np.abs(weights - stream.weights_of(HeadName(1, 2), 5)).max() > 1e-3
 
 
-@pytest.mark.parametrize(
-    ("kind", "auto"), [("bert", LABELS), ("roberta", LABELS), ("roberta", MASK), ("distilbert", MASK)]
-)
+@pytest.mark.parametrize(("kind", "auto"), [("bert", LABELS), ("distilbert", MASK)])
 def test_parts_of_encoders_with_norms_behind_sum(kind: str, auto: str, theirs: Callable[..., Path]) -> None:
     stream, model = take_apart(theirs(kind, auto), MASKED), built(kind, "eager", auto)
     ids = torch.tensor([stream.subject.ids])
@@ -167,7 +165,7 @@ def test_parts_of_encoders_with_norms_behind_sum(kind: str, auto: str, theirs: C
     assert np.abs(stream.answer_without(HeadName(0, 1)) - logits).max() > 1e-3
 
 
-@pytest.mark.parametrize(("kind", "has_norms"), [("modernbert", False), ("electra", True), ("xlm-roberta", True)])
+@pytest.mark.parametrize(("kind", "has_norms"), [("modernbert", False), ("xlm-roberta", True)])
 def test_parts_of_other_encoders_sum(kind: str, has_norms: bool, theirs: Callable[..., Path]) -> None:
     stream, model = take_apart(theirs(kind, LABELS)), built(kind, "eager", LABELS)
     ids = torch.tensor([stream.subject.ids])
@@ -175,14 +173,6 @@ def test_parts_of_other_encoders_sum(kind: str, has_norms: bool, theirs: Callabl
         own = model(input_ids=ids, attention_mask=torch.ones_like(ids), output_attentions=True)
     check_sums(stream, own.logits[0].double().numpy(), [each[0] for each in own.attentions])
     assert {block.norms is not None for block in stream.blocks} == {has_norms}
-
-
-@pytest.mark.parametrize("broken", ["weight", "bias"])
-def test_norms_that_are_others_are_refused(broken: str, theirs: Callable[..., Path]) -> None:
-    stream = take_apart(theirs("bert", LABELS))
-    getattr(stream.blocks[0].norms[1], broken).mul_(1.01)
-    with pytest.raises(InvalidModel, match="its parts miss the logit by"):
-        stream.split_logit(1, 0)
 
 
 @pytest.mark.parametrize(
@@ -266,33 +256,6 @@ def test_a_part_of_a_score_is_the_formula_with_the_norm_held(theirs: Callable[..
         assert np.abs(found[: query + 1] - expected[: query + 1]).max() < 1e-5
         assert np.abs(expected).max() > 0.01
         assert not found[query + 1 :].any()  # keys that may not be attended to
-
-
-def test_knock_outs_are_those_of_a_model_hooked_by_hand(theirs: Callable[..., Path]) -> None:
-    folder = theirs("gpt2")
-    stream = take_apart(folder)
-    model = built("gpt2", "sdpa", CAUSAL)
-    ids = torch.tensor([stream.subject.ids])
-
-    with torch.no_grad(), replaced(model.transformer.h[0].attn.c_proj, 1):
-        own = model(input_ids=ids).logits[0, -1].double().numpy()
-    assert np.abs(stream.answer_without(HeadName(0, 1)) - own).max() < 1e-6
-    assert np.abs(stream.answer_without(HeadName(0, 1)) - stream.logits).max() > 0.01
-
-    head, query = HeadName(1, 2), 8
-    block, writers = model.transformer.h[1], (Writer("head", 0, 1), Writer("mlp", 0), Writer("word", 1))
-    vectors = {
-        writers[0]: stream.blocks[0].write(1),
-        writers[1]: stream.blocks[0].mlp,
-        writers[2]: stream.blocks[0].state.detach()[0] + stream.blocks[0].mlp,
-    }
-    for writer, written in vectors.items():
-        with torch.no_grad():
-            keys = block.attn.c_attn(block.ln_1(stream.blocks[1].state - written))[0, :, 16 + 8 : 16 + 12].double()
-            scores = keys @ stream.blocks[1].attention.query[0, 2, query].double() / 2
-        expected = soften(scores.numpy(), np.arange(len(keys)) <= query)
-        assert np.abs(stream.attend_without(head, query, [writer])[0] - expected).max() < 1e-6
-        assert np.abs(stream.weights_of(head, query) - expected).max() > 1e-4
 
 
 def test_what_a_place_gives_is_the_mean_key_turned_to_it(theirs: Callable[..., Path]) -> None:

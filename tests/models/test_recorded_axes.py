@@ -301,18 +301,6 @@ def test_places_of_a_picture_are_read_behind_its_channels(attend: Callable[[Any,
         assert found.provenance.facts.guess == ""
 
 
-def test_words_whose_weights_are_too_small_for_a_number_are_no_padding() -> None:
-    """They were left out of the record."""
-
-    def pool(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
-        weights = (scores * 0 + torch.arange(N).view(1, N, 1) * 50.0).softmax(1)
-        return weights, (weights * states).sum(1)
-
-    maps = recorded(lambda: reader(pool)(torch.arange(N)[None]), tokens=WORDS)
-    assert maps[0].keys.pieces == tuple(WORDS)
-    assert (maps[0].weights[0, 0, 0] == 0).sum() > N // 2
-
-
 def test_hops_of_a_memory_network_are_all_seen() -> None:
     """End-to-end memory networks (Sukhbaatar et al. 2015): what is read is a sum of embeddings, which no module reads.
 

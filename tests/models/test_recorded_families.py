@@ -9,7 +9,7 @@ from torch import Tensor
 
 from attnviz.models.attentions.attentions import from_attentions
 from attnviz.models.recording.record import record
-from tests.pretrained import ENDLESS, NEEDS, built
+from tests.pretrained import NEEDS, built
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the library warns of its own future
 
@@ -115,28 +115,6 @@ def test_beams_that_change_places_are_not_joined() -> None:
     assert "tokens of other rows than its own" in repr(maps)
     assert "beam search" in str(dict(maps[-1].provenance.settings)["not_joined"])
     assert maps[-1].weights.shape[2:] == (1, 12)
-
-
-@pytest.mark.parametrize("kind", ["bart", "t5"])
-def test_generation_by_an_encoder_decoder(kind: str) -> None:
-    """The encoder runs once, as a pass of its own; the decoder's steps are one record of each kind of attention."""
-    model = built(kind, "sdpa", "AutoModelForSeq2SeqLM", **ENDLESS)
-    ids, real, keys = batch("right")
-    inputs = {"input_ids": ids, "attention_mask": real}
-    with torch.no_grad():
-        with record([["<s>"]] * 2, keys=keys, attention_mask=real) as maps:
-            made = generated(model, **inputs)
-        with record(keys=keys, attention_mask=real) as whole:
-            model(**inputs, decoder_input_ids=made[:, :-1], use_cache=False)
-    encoder, decoder, cross = map(maps.only, maps.groups)
-    assert [list(one.keys.pieces) for one in encoder] == keys
-    assert [one.keys.pieces for one in decoder] == [("<s>", "⟨1⟩", "⟨2⟩", "⟨3⟩")] * 2
-    assert [one.queries.pieces for one in cross] == [("<s>", "⟨1⟩", "⟨2⟩", "⟨3⟩")] * 2
-    assert [list(one.keys.pieces) for one in cross] == keys
-    assert [one.self_attention for one in maps] == [True, True, True, True, False, False]
-    for one, one_pass in zip(maps, whole, strict=True):
-        np.testing.assert_allclose(one.weights, one_pass.weights, atol=1e-5)
-        np.testing.assert_array_equal(one.attendable, one_pass.attendable)
 
 
 def test_a_text_that_begins_with_padding_needs_no_names() -> None:

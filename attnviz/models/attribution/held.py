@@ -157,14 +157,6 @@ def _multiply(held: HeldPass, node: Any, ran: Ran) -> None:
         node.register_hook(lambda given, _: (*given[:-2], *(None if each is None else each / 2 for each in given[-2:])))
 
 
-def _divide(held: HeldPass, node: Any, ran: Ran) -> None:
-    """Hold what is divided by."""
-    if not ran.varies[0]:
-        held._hold(node)
-    elif ran.varies[1]:
-        node.register_hook(lambda given, _: (given[0], None))
-
-
 def _normalise(held: HeldPass, node: Any, ran: Ran) -> None:
     """Hold the scale of a layer norm, or of a root mean square norm."""
     weight, scale, axes = ran.args[2], ran.result[-1], tuple(range(-len(ran.args[1]), 0))
@@ -186,6 +178,5 @@ RULES: dict[str, Callable[[HeldPass, Any, Ran], None]] = {
     **dict.fromkeys(GATED, _gate),
     **dict.fromkeys(("add", "sub", "rsub"), _add),
     **dict.fromkeys(("mul", "mm", "bmm", "addmm", "baddbmm", "mv", "dot"), _multiply),
-    "div": _divide,
     **dict.fromkeys(("native_layer_norm", "_fused_rms_norm"), _normalise),
 }

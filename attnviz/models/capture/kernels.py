@@ -17,6 +17,7 @@ from torch import Tensor
 
 from attnviz.models.capture.captured import check_error, find_allowed, full_precision, to_batch_heads
 from attnviz.models.capture.follow import Operation
+from attnviz.models.capture.ids import collapse
 
 # In the names of kernels, whoever wrote them.
 SIGNS = ("attention", "attn", "transformer_encoder", "transformer_decoder")
@@ -46,44 +47,43 @@ class Recomputed(NamedTuple):
     error: float  # by which weights · value misses the output, relative to the largest value
 
 
-def recompute(asked: Asked, output: Tensor | None, what: str) -> Recomputed:
-    """Work out the weights of a kernel, and hold them against its output where that is given.
+def recompute(asked: Asked, output: Tensor, what: str) -> Recomputed:
+    """Work out the weights of a kernel, and hold them against its output.
 
-    In float32 at least, of what the kernel read: under autocast that was rounded to the dtype of its output."""
-    dtype = asked.query.dtype if output is None else output.dtype
-    query, key, value = (tensor.to(dtype) for tensor in (asked.query, asked.key, asked.value))
-    of_kernel = value.new_empty(*query.shape[:-1], 0) if output is None else output
-    mask = expand_mask(asked, (*of_kernel.shape[:-1], key.shape[-2]))
-    query, key, value, of_kernel = map(to_batch_heads, (query, key, value, of_kernel))
-    value = value[..., :0] if output is None else value
+    In float32 at least, of what the kernel read: under autocast that was rounded to the dtype of its output.
+    """
+    dtype = output.dtype
+    exact = torch.float64 if dtype == torch.float64 else torch.float32
+    mask = expand_mask(asked, (*output.shape[:-1], asked.key.shape[-2]))
+    added = None if mask is None or mask.dtype == torch.bool else mask
+    allowed = mask if added is None else find_allowed(collapse(added)).expand_as(added)
+    given = (side.to(dtype).to(exact) for side in (asked.query, asked.key, asked.value, output))
+    query, key, value, of_kernel = map(to_batch_heads, given)
     n_batch, n_heads, n_queries, _ = of_kernel.shape
-    n_keys = key.shape[-2]
-    exact = torch.float64 if query.dtype == torch.float64 else torch.float32
-    query = query.to(exact) * (1 / math.sqrt(query.shape[-1]) if asked.scale is None else asked.scale)
+    query = query * (1 / math.sqrt(query.shape[-1]) if asked.scale is None else asked.scale)
+    query = query.expand(n_batch, n_heads, -1, -1)
     key, value = (  # of each head, also of grouped-query attention
-        side.to(exact)[:, :, None].expand(n_batch, -1, n_heads // side.shape[1], -1, -1).flatten(1, 2)
-        for side in (key, value)
+        side[:, :, None].expand(n_batch, -1, n_heads // side.shape[1], -1, -1).flatten(1, 2) for side in (key, value)
     )
-    shape = n_batch, n_heads, n_queries, n_keys
-    weights = query.new_empty(shape, dtype=torch.float32)
+    n_keys = key.shape[-2]
+    weights = query.new_empty((n_batch, n_heads, n_queries, n_keys), dtype=torch.float32)
     largest = float(value.abs().amax()) if value.numel() else 0.0
     if dtype == exact and value.shape[-1] > N_MIXED:
         mixture = _make_mixture(value.shape[-1]).to(value)
         value, of_kernel = value @ mixture, of_kernel @ mixture
     worst = query.new_zeros(())
     step = max(1, AT_ONCE // max(1, n_queries * n_keys))
-    query = query.expand(n_batch, n_heads, -1, -1)
     for row in range(n_batch):
         for first in range(0, n_heads, step):
             of = (row, slice(first, first + step))
-            parts = (None if each is None else each[of] for each in (query, key, value, of_kernel, mask, weights))
+            sides = query[of], key[of], value[of], of_kernel[of]
+            bias, passing = (None if each is None else each[of] for each in (added, allowed))
             with full_precision():
-                worst = torch.maximum(worst, _work_out(*parts))  # type: ignore[arg-type]
+                worst = torch.maximum(worst, _work_out(sides, bias, passing, weights[of]))
     error = float(worst) / max(largest, torch.finfo(exact).tiny)
     attendable = torch.ones((), dtype=torch.bool).expand(n_batch, n_queries, n_keys)
-    if mask is not None:
-        mask = mask[:, :1] if mask.stride(1) == 0 else mask  # the same for every head
-        attendable = (mask if mask.dtype == torch.bool else find_allowed(mask)).any(dim=1)
+    if allowed is not None:
+        attendable = (allowed[:, :1] if allowed.stride(1) == 0 else allowed).any(dim=1)
     return Recomputed(weights, attendable, check_error(error, dtype, what))
 
 
@@ -97,31 +97,26 @@ def _make_mixture(d_value: int) -> Float[Tensor, "d_value mixed"]:
 
 
 def _work_out(
-    query: Float[Tensor, "head query d_head"],
-    key: Float[Tensor, "head key d_head"],
-    value: Float[Tensor, "head key d_value"],
-    given: Float[Tensor, "head query d_value"],
-    mask: Bool[Tensor, "head query key"] | Float[Tensor, "head query key"] | None,
+    sides: tuple[Tensor, Tensor, Tensor, Tensor],
+    added: Float[Tensor, "head query key"] | None,
+    allowed: Bool[Tensor, "head query key"] | None,
     weights: Float32[Tensor, "head query key"],
 ) -> Float[Tensor, ""]:
-    """Fill in the weights of some heads, each with its keys and values; return by how much they miss `given`."""
-    scores = query @ key.transpose(-2, -1)
-    empty = forbidden = None
-    if mask is not None:
-        passing = mask if mask.dtype == torch.bool else find_allowed(mask)
-        empty = ~passing.any(dim=-1, keepdim=True)
-        if mask.dtype == torch.bool:
-            scores = scores.masked_fill_(~mask, -torch.inf)
-        else:
-            scores = scores.add_(mask)
-            forbidden = ~passing
+    """Fill in the weights of some heads; return by how much they miss what the kernel gave.
+
+    `sides`: query, key, value and what the kernel gave, [head place d].
+    """
+    query, key, value, given = sides
+    scores = query @ key.mT
+    if added is not None:
+        scores.add_(added)
+    if allowed is not None:
+        scores.masked_fill_(~allowed, -torch.inf)
     exact = torch.softmax(scores, dim=-1, out=weights if scores.dtype == weights.dtype else None)
-    if empty is not None and bool(empty.any()):
-        exact = exact.masked_fill_(empty, 0)  # NaN, or the same for every key
-    if forbidden is not None:
-        exact = exact.masked_fill_(forbidden, 0)  # of a key that -100 forbids, 4e-44 is left
     missed = (exact @ value - given).abs_()
-    if empty is not None:
+    if allowed is not None:
+        empty = ~allowed.any(dim=-1, keepdim=True)
+        exact.masked_fill_(empty, 0)  # NaN
         missed.masked_fill_(empty, 0)  # kernels give 0, NaN or the mean of the values to a query without keys
     if exact is not weights:
         weights.copy_(exact)

@@ -81,28 +81,14 @@ class Group:
 def group_calls(calls: Iterable[Call], taken_back: Collection[int] = ()) -> list[Group]:
     """Group the calls of each pass, in the order of their first calls. `taken_back`: as `Store` has it."""
     kinds: dict[Kind, list[Call]] = defaultdict(list)
-    for call, nth in sorted(join_passes(_passes(list(calls)), taken_back), key=lambda each: len(each[0].path)):
-        kind = call.number, nth, NUMBER.sub("*", call.path)
-        wrapped = (other for other, of_kind in kinds.items() if _wraps(kind, call, other, of_kind))
-        kinds[kind if kind in kinds else next(wrapped, kind)].append(call)
+    for call, nth in join_passes(_passes(list(calls)), taken_back):
+        kinds[call.number, nth, NUMBER.sub("*", call.path)].append(call)
     groups: list[Group] = []
     for (number, nth, path), family in kinds.items():
         mark = f" #{nth + 1}" if nth or (number, 1, path) in kinds else ""
         family.sort(key=lambda call: call.place)
         groups += [replace(group, name=(group.name + mark).strip()) for group in _split(number, path, family)]
     return sorted(groups, key=lambda group: (group.number, group.calls[0].place))
-
-
-def _wraps(kind: Kind, call: Call, other: Kind, calls: Sequence[Call]) -> bool:
-    """Tell whether a call is of the layer that some calls lack, but for modules around it, such as base_layer."""
-    names = iter(kind[2].split("."))
-    within = kind[:2] == other[:2] and "*" in kind[2] and all(name in names for name in other[2].split("."))
-    numbers = NUMBER.findall(call.path)
-    return (
-        within
-        and call.shape == calls[0].shape
-        and all(len(numbers) == len(theirs := NUMBER.findall(each.path)) and numbers != theirs for each in calls)
-    )
 
 
 def _split(number: int, path: str, family: Sequence[Call]) -> list[Group]:
