@@ -85,18 +85,6 @@ def test_quantiles_are_numpys(n_texts: int) -> None:
     assert np.isnan(compute_quantiles(values[:0], shares)).all()
 
 
-def test_of_eight_equal_things_hardly_any_pair_differs_beyond_chance() -> None:
-    """Each of 200 studies looks at 28 pairs over 12 texts: 5 % may find one, and 49 % do without the correction."""
-    noise = np.random.default_rng(0)
-    found = uncorrected = 0
-    for _ in range(200):
-        pairs = compare_pairs({str(name): noise.normal(size=12) for name in range(8)})
-        found += min(each.p_value for each in pairs) < 0.05
-        uncorrected += any(each.low > 0 or each.high < 0 for each in pairs)
-    assert found <= 10 + 2 * 3  # two standard deviations of 200 draws of 5 %
-    assert uncorrected > 80
-
-
 def test_a_difference_of_pairs_by_hand() -> None:
     """Texts differ by far more than the two things do: only pairing shows it."""
     texts = np.arange(12) * 10.0

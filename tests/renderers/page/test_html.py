@@ -207,6 +207,14 @@ def test_long_texts_are_pooled_and_the_page_says_so(monkeypatch: pytest.MonkeyPa
     assert any("stands for 3 rows and 3 columns" in sentence for sentence in found["exactness"])
 
 
+def test_a_pooled_difference_is_the_one_farthest_from_zero() -> None:
+    cells = np.array([[0.1, -0.5], [0.2, 0.0]], dtype=np.float32)
+    difference = Heatmap("d", "d", cells, np.array([[True, True], [False, False]]), ("a", "b"), ("c", "d"))
+    small = downsample.pool_heatmap(difference, 2)
+    assert small.values.tolist() == [[-0.5]]
+    assert small.allowed.tolist() == [[True]]
+
+
 def test_however_many_cells_there_are_a_page_holds_no_more_than_it_can() -> None:
     maps = [Heatmap("m", "m", np.zeros((1000, 1000)), np.ones((1000, 1000), dtype=bool), ("r",), ("c",))] * 100
     block = downsample.block_for(maps)
