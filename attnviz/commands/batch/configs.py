@@ -17,6 +17,7 @@ Nearest wins: the matrix and the job's settings over the defaults, these over wh
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import MISSING
+from itertools import chain
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -49,8 +50,8 @@ def load_all(paths: Sequence[str | Path], out: str | None = None) -> BatchPlan:
         sources[path.name] = source
         if source.data is not None or not source.problems:
             batch.read(source)
-    problems = [each for source in sources.values() for each in source.list_problems()]
-    if problems:
+    in_order = (sorted(of.problems.values(), key=lambda each: each.place) for of in sources.values())
+    if problems := [*chain.from_iterable(in_order)]:
         raise InvalidConfig(problems)
     return BatchPlan(tuple(batch.jobs), batch.out, {name: source.sha256 for name, source in sources.items()})
 
@@ -71,22 +72,19 @@ class _Batch:
         data = read_members(source, source.data, ("out", "defaults", "jobs"), ())
         every = dict.fromkeys(setting for command in JOBS for setting in settings(command))
         self.defaults = read_members(source, data.get("defaults"), every, ("defaults",))
-        self.read_out(read_setting(source, data.get("out"), OUT, ("out",)))
+        out = read_setting(source, data.get("out"), OUT, ("out",))
+        if out == "":
+            source.report(("out",), "write a folder, not nothing")
+        elif self.out is None:  # that of the first config that names one; another may only name the same
+            self.out, self.out_is_of = out, source.file
+        elif self.out_is_of and out not in (None, self.out):
+            first = f"{shorten(self.out)} in {self.out_is_of}"
+            source.report(("out",), f"is {first}; write the same in both, or say --out")
         if "jobs" not in data:
             source.report((), "jobs is missing")
         entries = read_list(source, data["jobs"], ("jobs",)) if "jobs" in data else []
         for number, entry in enumerate(entries):
             self.read_entry(entry, ("jobs", number))
-
-    def read_out(self, out: str | None) -> None:
-        """Keep the folder that the first config names. Another one may only name the same."""
-        if out == "":
-            self.source.report(("out",), "write a folder, not nothing")
-        elif self.out is None:
-            self.out, self.out_is_of = out, self.source.file
-        elif self.out_is_of and out not in (None, self.out):
-            first = f"{shorten(self.out)} in {self.out_is_of}"
-            self.source.report(("out",), f"is {first}; write the same in both, or say --out")
 
     def read_entry(self, entry: Any, steps: Steps) -> None:
         """Make the jobs of one entry."""

@@ -1,7 +1,7 @@
 """What a file says and where, and what is wrong with it. Knows neither YAML nor what a config means."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +25,9 @@ class Problem:
 
     def __str__(self) -> str:
         where = ":".join(map(str, (self.file, *self.place)))
-        path = f"{format_path(self.steps)}: " if self.steps else ""
+        plain = (isinstance(step, str) and PLAIN_NAME.fullmatch(step) for step in self.steps)
+        written = (f".{step}" if name else f"[{shorten(step)}]" for name, step in zip(plain, self.steps, strict=True))
+        path = f"{''.join(written).removeprefix('.')}: " if self.steps else ""
         return f"{where}: {path}{self.text if isinstance(self.text, str) else self.text()}"
 
 
@@ -54,14 +56,3 @@ class SourceFile:
     def report_at(self, place: Place, steps: Steps, text: Text) -> None:
         """Keep a problem, unless there is one of the same value: the second would only follow from the first."""
         self.problems.setdefault((steps, place), Problem(self.file, place, steps, text))
-
-    def list_problems(self) -> list[Problem]:
-        """List the problems in the order of their places."""
-        return sorted(self.problems.values(), key=lambda each: each.place)
-
-
-def format_path(steps: Sequence[str | int]) -> str:
-    """Format the steps to a value as in "jobs[2].heatmap.heads"."""
-    plain = (isinstance(step, str) and PLAIN_NAME.fullmatch(step) for step in steps)
-    written = (f".{step}" if name else f"[{shorten(step)}]" for name, step in zip(plain, steps, strict=True))
-    return "".join(written).removeprefix(".")

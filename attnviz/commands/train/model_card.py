@@ -35,27 +35,37 @@ LIMITS = (
 
 def card_report(metrics: Metrics) -> Report:
     """Describe a trained model: its card, what the terminal shows at the end of training, and its figures."""
-    n_heads = int(metrics.sizes["n_heads"] or 1)
+    sizes, settings, held_out = metrics.sizes, metrics.settings, metrics.held_out
+    n_heads, d_model = int(sizes["n_heads"] or 1), int(sizes["d_model"] or 0)
     name = escape_for_display(metrics.data, MAX_VALUE_LENGTH)
-    tables = {
-        "model": ("The model", _list_sizes(metrics, n_heads)),
-        "recipe": ("How it was made", _list_recipe(metrics, name)),
-        "results": ("How often it is right", [*_list_results(metrics)]),
-    }
+    command = escape_for_display(format_command(metrics), 1000)
+    heads = f"{format_count(n_heads, 'heads')} of width {d_model // n_heads}"
+    model: list[Row] = [
+        ("layers", f"{sizes['n_layers']}, each with {heads} (d_model {d_model})"),
+        ("built and kept", ", ".join(f"{each} {settings[each]}" for each in FORM)),
+        ("vocabulary", f"{int(sizes['n_words'] or 0):,} entries"),
+        ("reads", f"at most {settings['max_tokens']} tokens of a text (--keep {settings['keep']})"),
+        ("labels", escape_for_display(", ".join(metrics.labels), MAX_VALUE_LENGTH)),
+    ]
+    recipe: list[Row] = [
+        ("data", f"{name}: {metrics.n_texts:,} texts, and {held_out.n_texts:,} held out"),
+        ("sha256 of the data", metrics.data_sha256),
+        ("command", command),
+        ("versions", ", ".join(f"{package} {version}" for package, version in metrics.versions.items())),
+        ("computed on", escape_for_display(metrics.computed_on, MAX_VALUE_LENGTH)),
+    ]
     return Report(
         title=f"Transformer encoder with {format_count(n_heads, 'heads')}, trained on {name}",
         subtitle=f"weights sha256 {metrics.weights_sha256[:8]}… · {metrics.n_parameters:,} parameters",
         blocks=(
-            *(Table(key, title, "facts", FACTS, tuple(rows)) for key, (title, rows) in tables.items()),
+            Table("model", "The model", "facts", FACTS, model),
+            Table("recipe", "How it was made", "facts", FACTS, recipe),
+            Table("results", "How often it is right", "facts", FACTS, [*_list_results(metrics)]),
             *_heads(metrics.heads),
             draw_learning(metrics.history),
             *map(Note, LIMITS),
         ),
-        facts=(
-            ("weights sha256", metrics.weights_sha256),
-            ("data", name),
-            ("command", escape_for_display(format_command(metrics), 1000)),
-        ),
+        facts=(("weights sha256", metrics.weights_sha256), ("data", name), ("command", command)),
         data=asdict(metrics),
     )
 
@@ -69,29 +79,6 @@ def format_command(metrics: Metrics) -> str:
         if value != setting.default:
             words += [setting.flag, str(value)]
     return shlex.join(words)
-
-
-def _list_sizes(metrics: Metrics, n_heads: int) -> list[Row]:
-    sizes, settings = metrics.sizes, metrics.settings
-    d_model = int(sizes["d_model"] or 0)
-    heads = f"{format_count(n_heads, 'heads')} of width {d_model // n_heads}"
-    return [
-        ("layers", f"{sizes['n_layers']}, each with {heads} (d_model {d_model})"),
-        ("built and kept", ", ".join(f"{name} {settings[name]}" for name in FORM)),
-        ("vocabulary", f"{int(sizes['n_words'] or 0):,} entries"),
-        ("reads", f"at most {settings['max_tokens']} tokens of a text (--keep {settings['keep']})"),
-        ("labels", escape_for_display(", ".join(metrics.labels), MAX_VALUE_LENGTH)),
-    ]
-
-
-def _list_recipe(metrics: Metrics, data: str) -> list[Row]:
-    return [
-        ("data", f"{data}: {metrics.n_texts:,} texts, and {metrics.held_out.n_texts:,} held out"),
-        ("sha256 of the data", metrics.data_sha256),
-        ("command", escape_for_display(format_command(metrics), 1000)),
-        ("versions", ", ".join(f"{name} {version}" for name, version in metrics.versions.items())),
-        ("computed on", escape_for_display(metrics.computed_on, MAX_VALUE_LENGTH)),
-    ]
 
 
 def _list_results(metrics: Metrics) -> Iterator[Row]:
