@@ -51,7 +51,7 @@ def without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 @pytest.mark.parametrize(
     ("shape", "look"),
-    [((9, 9), FigureStyle("viridis", 60)), ((64, 64), FigureStyle("mako")), ((7, 40), FigureStyle("Greys", 101))],
+    [((9, 9), FigureStyle("viridis", 60)), ((64, 64), FigureStyle("mako"))],
 )
 def test_every_pixel_has_the_colour_of_its_weight(scale: Scale, shape: tuple[int, int], look: FigureStyle) -> None:
     shown = replace(heatmap(*shape, causal=True), scale=scale)
