@@ -17,7 +17,6 @@ import pytest
 from attnviz.measures import measure_maps
 from attnviz.models.loading import find_model
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
-from attnviz.records.training_metrics import Epoch, History, Point
 from attnviz.report import Chart, FigureStyle, Heatmap, HeatmapGrid, Report, Table
 from attnviz.specs import FigureOptions, ModelOptions, StorageKind, VocabularyOptions
 from attnviz.views.heatmap import heatmap_report
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from attnviz.models.encoder_model import EncoderModel
 
 Value = TypeVar("Value")
-HISTORY = History((Point(0.5, 0.7, 0.5), Point(1.0, 0.6, 0.625)), (Epoch(1, 0.6, 0.75), Epoch(2, 0.5, 0.75)))
 FILM = ("the", "plot", "was", "thin", ",", "yet", "i", "loved", "every", "minute", "of", "this", "film", ".")
 
 

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 
 import attnviz
 from attnviz.errors import InvalidOption, InvalidRecord
-from attnviz.models.recording.record import Recording
 from attnviz.specs import ModelOptions, TextOptions
 from attnviz.store.cache import caching
 from attnviz.text import load_corpus
@@ -28,16 +27,6 @@ def test_what_a_file_could_not_hold_is_refused_before_the_model_runs(name: str, 
     if name != "revision":
         with pytest.raises(InvalidRecord, match=f"{name} of a record is of type"):
             attnviz.from_attentions(THIRDS, **wrong)
-
-
-def test_a_recording_of_one_is_saved(tmp_path: Path) -> None:
-    maps, path = random_maps(), tmp_path / "a.safetensors"
-    attnviz.save(Recording([maps]), path)
-    before = path.read_bytes()
-    attnviz.save(maps, path)
-    assert path.read_bytes() == before
-    attnviz.save(maps, str(tmp_path / "a.html"))
-    assert (tmp_path / "a.html").read_bytes().startswith(b"<!doctype html>")
 
 
 @pytest.mark.parametrize(

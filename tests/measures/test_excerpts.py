@@ -51,7 +51,6 @@ EQUAL = ALLOWED / ALLOWED.sum(axis=1, keepdims=True)
 FIRST = np.eye(N)[np.zeros(N, dtype=int)]
 PREVIOUS = np.eye(N)[np.maximum(np.arange(N) - 1, 0)]
 TWICE = ("a", "b", "c", "d", "e", "f", "g", "h") * 2
-INDUCTION = np.vstack([FIRST[:8], np.eye(N)[1:9]])  # from 8, the second "a", to 1 behind the first, and so on
 UNKNOWN = provenance(revision="sha256:" + "5e" * 32, trained=None)  # type: ignore[arg-type]
 
 
@@ -86,13 +85,6 @@ def test_what_moves_is_without_the_first_token() -> None:
     np.testing.assert_allclose(rows.moved, 0.25)
     np.testing.assert_allclose(rows.shares[0], PREVIOUS[2:], atol=1e-6)
     np.testing.assert_allclose(rows.equal[0, 0, :4], [0, 0.5, 0.5, 0])
-
-
-def test_layers_that_look_back_differently_have_equal_shares_of_their_own() -> None:
-    near = ALLOWED & ~np.tri(N, k=-4, dtype=bool)
-    shares = [EQUAL, near / near.sum(axis=1, keepdims=True)]
-    maps = record(np.array([[each] for each in shares]), attendable=np.stack([ALLOWED, near]), made_by=UNKNOWN)
-    assert chosen(maps) == ()
 
 
 @pytest.mark.parametrize("pieces", [["one"], ["one", "two"]])

@@ -10,7 +10,7 @@ from attnviz.commands.survey.words import measure_heads
 from attnviz.errors import InvalidOption, NotMeasurable
 from attnviz.measures import measure_maps
 from attnviz.measures.patterns import find_own_brackets, name_heads, strip_pieces
-from attnviz.records import AttentionMaps, Facts, Tokens
+from attnviz.records import Tokens
 from attnviz.records.head_names import HeadPattern, choose_name
 from tests import pretrained
 from tests.made import cross_maps, provenance, random_maps, record, tokens
@@ -28,10 +28,6 @@ UNKNOWN = provenance(revision="sha256:" + "5e" * 32, trained=None)  # type: igno
 def names(*heads: np.ndarray, pieces: tuple[str, ...] | Tokens = PIECES) -> list[str]:
     given = pieces if isinstance(pieces, Tokens) else tokens(*pieces)
     return [name.pattern for name in name_heads(record(np.array([heads]), given, made_by=UNKNOWN))[0]]
-
-
-def known(maps: AttentionMaps, *labels: str) -> AttentionMaps:
-    return replace(maps, provenance=replace(UNKNOWN, facts=Facts(known_heads=labels)))
 
 
 def test_the_largest_share_names_a_head_and_a_sink_only_one_that_has_no_other() -> None:
@@ -86,13 +82,6 @@ def test_what_has_learned_nothing_or_reads_nothing_has_no_names() -> None:
     ):
         assert {name.pattern for layer in name_heads(nameless) for name in layer} == {""}
     assert name_heads(random_maps(["one"], made_by=UNKNOWN))[0][0] == HeadPattern()
-
-
-def test_a_card_says_nothing_beyond_the_length_that_a_model_was_made_for() -> None:
-    maps = known(record(np.array([[PREVIOUS]]), tokens(*PIECES), made_by=UNKNOWN), "next token 0.60")
-    facts = replace(maps.provenance.facts, made_for_tokens=N - 1)
-    longer = replace(maps, provenance=replace(maps.provenance, facts=facts))
-    assert (maps.known_heads, longer.known_heads) == (("next token 0.60",), ())
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import torch
 from attnviz.errors import ExecutionError, TooLarge
 from attnviz.models import arithmetic
 from attnviz.models.built_in import RECALL, SHIPPED
-from attnviz.models.device import available
 from attnviz.models.encoder_model import EncoderModel
 from attnviz.models.protocols import MEASURED, Classifies
 from attnviz.records import AttentionMaps
@@ -174,13 +173,6 @@ def test_arithmetic_that_gives_something_else_is_refused(broken: str, monkeypatc
 
 
 # --- Where a model runs, in words ---
-
-
-def test_other_accelerators_are_those_that_torch_knows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
-    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("xpu"))
-    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
-    assert [name for name in available() if name.startswith("xpu")] == ["xpu:0", "xpu:1"]
 
 
 # --- The models that recall: checkpoints of the ordinary kind, trained by docs/studies/capacity.py ---

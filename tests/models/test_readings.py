@@ -12,7 +12,6 @@ from attnviz.errors import InputError, InvalidOption, InvalidRecord, InvalidSele
 
 WORDS, KEYS = ["the", "cat", "sat", "on", "mat"], list("tuvwxyz")
 RANDOM = np.random.default_rng(0)
-THIRDS = np.full((2, 3, 3), 1 / 3)
 
 
 def soft(*shape: int) -> np.ndarray:

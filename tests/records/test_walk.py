@@ -154,15 +154,3 @@ def test_attention_without_a_choice_is_that_of_weights(window: Window, padded: b
     found, expected = (compute_statistics(make_uniform(each), 0) for each in (maps, dense))
     for name in ("sums", "entropies", "peaks", "peak_keys", "distances", "received"):
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=2e-6, atol=1e-9, err_msg=name)
-
-
-def test_heads_that_are_walked_over_together_are_as_each_alone() -> None:
-    maps = maps_of(case((None, 0), True).unsummed)
-    dense = AttentionMaps(maps.weights, maps.keys, maps.keys, maps.attendable, maps.provenance)
-    several: list[Queries] = [slice(0, 20), np.array([20, 31])]
-    for queries, together in zip(several, dense.walk(0, slice(0, 2), several), strict=True):
-        for head in range(N_HEADS):
-            (alone,) = dense.walk(0, head, [queries])
-            for name in ("sums", "entropies", "peaks", "peak_keys", "distances"):
-                assert getattr(together, name)[head].tolist() == getattr(alone, name).tolist(), name
-            assert together.sum_received()[head] == pytest.approx(alone.sum_received(), rel=1e-6)

@@ -50,10 +50,6 @@ def uneven(n: int, *, causal: bool = False) -> Report:
 # What is shown
 
 
-def test_none_is_empty() -> None:
-    assert render(report(), "none", Screen()) == ""
-
-
 @pytest.mark.parametrize("kind", SHOWN)
 def test_every_kind_says_what_it_is_about(kind: TableKind) -> None:
     maps = random_maps(padding=2)
@@ -213,13 +209,6 @@ def test_heatmap_by_eye() -> None:
         "1 b     |  -- x|",
         "2 \\u732b|  ----|",
     ]
-
-
-def test_rows_that_are_heads_have_no_position_and_the_tokens_are_named_below() -> None:
-    weights = np.array([[[[1, 0], [0.25, 0.75]], [[0, 1], [0.5, 0.5]]]])
-    of = report(record(weights, tokens("a", "[/]")), FigureOptions(query="1"))
-    text = shown("heatmap", of=of)
-    assert "\n     0   1\n0  .25▒.75\n1  .50 .50\n0 a · 1 [/]\n" in text
 
 
 def test_forbidden_cells_do_not_look_like_zero() -> None:

@@ -115,16 +115,6 @@ def test_a_proxy_stands_for_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
         opened("imdb")
 
 
-@pytest.mark.usefixtures("online")
-@pytest.mark.parametrize("endpoint", ["nonsense", "https://host:port"])
-def test_an_endpoint_that_is_no_address(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from huggingface_hub import constants
-
-    monkeypatch.setattr(constants, "ENDPOINT", endpoint)
-    with pytest.raises(InvalidSource, match="is not an address"):
-        opened("imdb")
-
-
 def test_a_folder_of_the_same_name_is_mentioned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "imdb").mkdir()

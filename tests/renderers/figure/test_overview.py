@@ -28,8 +28,6 @@ from tests.renderers.figure.reports import (
     words,
 )
 
-SIDES = ("right", "center")  # how names of rows and of columns are set
-
 
 def many(n_tokens: int, n_layers: int, n_heads: int) -> HeatmapGrid:
     return replace(small(panels(n_tokens, n_layers * n_heads, n_heads, causal=True)), scale=LIFT)

@@ -333,15 +333,6 @@ def test_differences_and_maps_without_queries(shown: Open) -> None:
     assert "query 7: head b, key 4 ,: " in page.readout
 
 
-def test_where_it_comes_from_stands_on_the_page(shown: Open) -> None:
-    page = shown(report())
-    assert not page.page.is_visible("#about dl")
-    page.page.get_by_text("About").click()
-    about = page.page.inner_text("#about")
-    for words in ("untrained (random weights, seed 0)", "5e" * 32, "Every value is stored exactly", "256 steps"):
-        assert words in about
-
-
 def _command(page: Opened) -> list[str]:
     return shlex.split(page.page.inner_text("#command"))
 

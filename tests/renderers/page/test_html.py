@@ -124,14 +124,6 @@ def test_many_weights_come_back_within_what_the_page_says() -> None:
     assert any("within 0.5 %" in sentence for sentence in content(report(maps))["exactness"])
 
 
-def test_each_map_is_there_once() -> None:
-    found = content(report(random_maps(n_layers=2, n_heads=9)))
-    assert len(found["maps"]) == 18
-    assert found["maps"][10]["title"] == "layer 1, head 1"
-    assert found["pictures"][0]["titles"][10] == "1.1"
-    assert found["pictures"][0]["maps"] == list(range(18))
-
-
 def test_what_maps_share_is_there_once() -> None:
     found = content(report(random_maps(n_layers=2, n_heads=4, causal=True)))
     assert len(found["axes"]) == 1
