@@ -48,26 +48,26 @@ def train(spec: TrainSpec, inputs: Inputs) -> Events:
         identity = {**settings, "data_sha256": _sha256(texts, labels)}
         notices, state = corpus.notices, None
         if exists(folder / STATE):
-            state, earlier = load_state(folder / STATE)
+            *state, earlier = load_state(folder / STATE)
             _refuse_another_run(folder, earlier, identity)
         elif spec.resume:
             notices = (*notices, f"{folder} holds no training run to go on with: starting from the beginning")
         run = begin(texts, labels, spec, names)
         if state is not None:
             with name_file_in_errors(folder / STATE):
-                run.training.restore(state)
+                run.training.restore(*state)
         log = _TrainingLog(run)
         keep_freed_memory()
         yield log.begin(corpus.name, notices)
         # A disk that refuses does so before the work.
-        store.write(folder / STATE, state_bytes(run.training.capture_state(), identity))
+        store.write(folder / STATE, state_bytes(*run.training.capture_state(), identity))
         watch = Watch(run.training.classifier.encoder, is_quiet=True)
         with closing(watch):
             watch.begin(run.training.n_done)
             for step in run.training.steps():
                 new = watch.end()
                 if step.ends_epoch:
-                    where_it_ends = state_bytes(run.training.capture_state(), identity)  # raises for NaN
+                    where_it_ends = state_bytes(*run.training.capture_state(), identity)  # raises for NaN
                     if step.improved:
                         save_checkpoint(folder, run.checkpoint, spec.storage)
                     store.write(folder / STATE, where_it_ends)

@@ -4,18 +4,16 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from safetensors.torch import load, save
 from torch import Tensor
 
-from attnviz.bounded import decode_json, read_bytes
-from attnviz.commands.train.training import DIVERGED, TrainingState
+from attnviz.bounded import read_bytes
+from attnviz.commands.train.training import DIVERGED
 from attnviz.display import shorten_name
 from attnviz.errors import ExecutionError, InvalidModel
-from attnviz.records.training_metrics import History
 from attnviz.store.tensors import read_header
 
 MAX_BYTES = 2**34
@@ -23,28 +21,27 @@ MAX_REASON_LENGTH = 200  # characters: torch lists every tensor that does not fi
 HINT = "Choose another --out to start from the beginning."
 
 
-def state_bytes(state: TrainingState, run: Mapping[str, Any]) -> bytes:
+def state_bytes(about: Mapping[str, Any], tensors: dict[str, Tensor], run: Mapping[str, Any]) -> bytes:
     """Return a file of the state; `run` says of which run. Raises ExecutionError where a number is not finite."""
-    about = {"run": dict(run), "done": state.done, "pretrained": state.pretrained, "history": asdict(state.history)}
     try:
-        if not all(tensor.isfinite().all() for tensor in state.tensors.values()):
+        if not all(tensor.isfinite().all() for tensor in tensors.values()):
             raise ValueError("weights are not finite")
-        told = json.dumps(about, allow_nan=False)
+        told = json.dumps({"run": dict(run), **about}, allow_nan=False)
     except ValueError as error:  # also from JSON, which has no NaN
-        what = f"after step {state.done + state.pretrained:,} weights or losses are not finite"
+        what = f"after step {about['done'] + about['pretrained']:,} weights or losses are not finite"
         raise ExecutionError(f"training diverged: {what}", hint=DIVERGED) from error
-    return save(state.tensors, {"state": told, "sha256": _sha256(state.tensors, told)})
+    return save(tensors, {"state": told, "sha256": _sha256(tensors, told)})
 
 
-def load_state(file: Path) -> tuple[TrainingState, dict[str, Any]]:
-    """Read what `state_bytes` gave, and of which run it is. Raises InvalidModel for anything else or a changed bit."""
+def load_state(file: Path) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, Any]]:
+    """Read what `state_bytes` was given. Raises InvalidModel for anything else or a changed bit."""
     with name_file_in_errors(file):
         meta, tensors = read_header(file, InvalidModel, HINT).metadata, load(read_bytes(file, MAX_BYTES, InvalidModel))
         if meta["sha256"] != _sha256(tensors, meta["state"]):
             raise ValueError("its contents do not match its checksum")
         about = json.loads(meta["state"])
-        history = decode_json(History, about["history"], "history")
-        return TrainingState(about["done"], about["pretrained"], history, tensors), about["run"]
+        run = about.pop("run")
+        return about, tensors, run
 
 
 @contextmanager

@@ -6,7 +6,8 @@ up again from its `state` at the end of an epoch ends with the weights of a run 
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from jaxtyping import Int
 from torch import Tensor
 from torch.nn import functional
 
+from attnviz.bounded import decode_json
 from attnviz.commands.train.optimizer import Optimizer
 from attnviz.commands.train.pretraining import Pretraining, Windows
 from attnviz.commands.train.spec import TrainSpec
@@ -64,16 +66,6 @@ class TrainingStep:
     held_out: Epoch | None = None  # at the end of an epoch
     improved: bool = False  # the best so far: worth keeping
     pretraining: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingState:
-    """A run at the end of an epoch: all that another process goes on from, beside the settings and the texts."""
-
-    done: int  # steps, those of pretraining left out
-    pretrained: int  # steps of pretraining
-    history: History
-    tensors: dict[str, Tensor]  # weights, the best ones, averages, and what the optimizers remember
 
 
 class Training:
@@ -213,34 +205,36 @@ class Training:
         classifier.load_state_dict({name: tensor.detach().clone() for name, tensor in weights.items()}, assign=True)
         return classifier.eval()
 
-    def capture_state(self) -> TrainingState:
-        """Return where the run stands at the end of an epoch."""
+    def capture_state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Return where the run stands at the end of an epoch: all that another process goes on from, beside the
+        settings and the texts. In words, how far it is; as tensors, weights and what the optimizers remember.
+        """
         parts = {"model": self.classifier.state_dict(), "best": self.best_weights, "average": self.average}
         parts["objectives"] = self.pretraining.objectives.state_dict()
         for place, optimizer in enumerate(self._optimizers):
             for parameter, values in optimizer.state_dict()["state"].items():
                 parts[f"optimizer.{place}.{parameter}"] = values
         tensors = {f"{part}.{name}": value.detach().cpu() for part, of in parts.items() for name, value in of.items()}
-        return TrainingState(self.done, self.n_done - self.done, self.history, tensors)
+        return {"done": self.done, "pretrained": self.pretraining.done, "history": asdict(self.history)}, tensors
 
-    def restore(self, state: TrainingState) -> None:
-        """Go on from a `state` of the same run. Raises KeyError, RuntimeError or ValueError for another's."""
+    def restore(self, about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+        """Go on from what `capture_state` gave. Raises KeyError, RuntimeError or ValueError for another run's."""
 
         def select(part: str) -> dict[str, Tensor]:
-            found = {name: tensor for name, tensor in state.tensors.items() if name.startswith(f"{part}.")}
+            found = {name: tensor for name, tensor in tensors.items() if name.startswith(f"{part}.")}
             return {name.removeprefix(f"{part}."): tensor.to(self.device) for name, tensor in found.items()}
 
         self.classifier.load_state_dict(select("model"))
         self.best_weights, self.average = select("best"), select("average")
         self.pretraining.objectives.load_state_dict(select("objectives"))
-        self.pretraining.done = state.pretrained
         for place, optimizer in enumerate(self._optimizers):
             found: dict[int, dict[str, Tensor]] = {}
             for name, tensor in select(f"optimizer.{place}").items():
                 parameter, _, value = name.partition(".")
                 found.setdefault(int(parameter), {})[value] = tensor
             optimizer.load_state_dict({**optimizer.state_dict(), "state": found})
-        self.done, self.history = state.done, state.history
+        self.done, self.pretraining.done = about["done"], about["pretrained"]
+        self.history = decode_json(History, about["history"], "history")
 
     @property
     def _optimizers(self) -> tuple[torch.optim.Optimizer, ...]:

@@ -109,8 +109,8 @@ def changed(**tensors: torch.Tensor) -> Callable[[Path], None]:
     """A whole state with a right checksum, and other tensors, as another version of the program would write it."""
 
     def change(file: Path) -> None:
-        state, run = load_state(file)
-        file.write_bytes(state_bytes(replace(state, tensors={**state.tensors, **tensors}), run))
+        about, given, run = load_state(file)
+        file.write_bytes(state_bytes(about, {**given, **tensors}, run))
 
     return change
 
