@@ -111,7 +111,7 @@ def test_each_head_answers_for_some_of_the_letters() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("sequence", "off"), [(0, ()), (1, (2, 5)), (4, (0,)), (5, (0, 1, 2, 3, 4, 5, 6, 7))])
+@pytest.mark.parametrize(("sequence", "off"), [(0, ()), (1, (2, 5))])
 def test_what_is_reported(page: Opened, sequence: int, off: tuple[int, ...]) -> None:
     page.page.locator("#recall select").select_option(index=sequence)
     for head in off:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.commands.lesson.measured import describe_capacity, describe_reviews
 from attnviz.models.encoder_model import EncoderModel
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Classifies
@@ -86,18 +85,18 @@ class Head:
 
 # Where: the model by its place on the page, the layer, the head and the query.
 @pytest.mark.parametrize(
-    ("options", "model", "where"),
+    ("options", "model", "where", "causal"),
     [
-        ((), ModelOptions(model="multi"), (0, 0, 3, 5)),
-        ((), ModelOptions(model="single"), (1, 0, 0, 10)),
+        ((), ModelOptions(model="multi"), (0, 0, 3, 5), False),
+        ((), ModelOptions(model="single"), (1, 0, 0, 10), True),
         (
             ("--model", "random:4", "--layers", "2", "--d-model", "32"),
             ModelOptions(model="random:4", layers=2, d_model=32),
             (0, 1, 3, 2),
+            True,
         ),
     ],
 )
-@pytest.mark.parametrize("causal", [False, True])
 def test_one_query_step_by_step(
     opened: Open, write: Write, options: tuple[str, ...], model: ModelOptions, where: tuple[int, ...], causal: bool
 ) -> None:
@@ -126,7 +125,7 @@ def test_one_query_step_by_step(
     assert output == pytest.approx((weights @ of.v)[:3].tolist(), abs=ROUNDED)
 
 
-@pytest.mark.parametrize("slider", [0.0, -2.0, 3.0])
+@pytest.mark.parametrize("slider", [0.0, -2.0])
 def test_averaging(opened: Open, write: Write, slider: float) -> None:
     page, of = opened(write()), Head(load(ModelOptions(model="multi")), 0, 3)
     choose(page, model=0, head=3, query=5)
@@ -190,7 +189,7 @@ def answer(options: ModelOptions) -> dict[str, float]:
     return dict(zip(model.answers.labels, prediction.probabilities, strict=True))
 
 
-@pytest.mark.parametrize(("off", "layer"), [((5,), 1), ((0, 1, 2, 6), 0), (tuple(range(8)), 1)])
+@pytest.mark.parametrize(("off", "layer"), [((5,), 1), ((0, 1, 2, 6), 0)])
 def test_heads_turned_off(opened: Open, write: Write, off: tuple[int, ...], layer: int) -> None:
     """Against models whose output projection has no columns for these heads, as --without makes them."""
     page, options = opened(write()), ModelOptions(model="multi")
@@ -219,24 +218,3 @@ def test_heads_turned_off(opened: Open, write: Write, off: tuple[int, ...], laye
     said = known(re.search(r"Without any head of this layer the model says (\w+), ([\d.]+)\.", text))
     assert float(said[2]) == pytest.approx(max(nothing.values()), abs=0.51e-4)
     assert said[1] == max(nothing, key=lambda label: nothing[label])
-
-
-def test_what_was_measured_is_on_the_page(page: Opened) -> None:
-    reviews, study = describe_reviews(), describe_capacity()
-    page.page.locator("#when summary").click()
-    tables = page.page.locator("#when details table")
-    for line, each in zip(tables.nth(0).locator("tbody tr").all_inner_texts(), reviews, strict=True):
-        shown = parse(line)
-        wanted = [each["heads"], *each["accuracy"], *each["cost"], each["loss"]]
-        assert shown == pytest.approx(wanted, abs=0.51e-3)
-    cells = [
-        [parse(cell)[0] for cell in line.locator("td").all_inner_texts()]
-        for line in tables.nth(1).locator("tbody tr").all()
-    ]
-    assert np.allclose(cells, [[each[0] for each in row] for row in study["shares"]], atol=0.51e-3)
-    text = page.page.locator("#when").inner_text()
-    said = known(re.search(r"eight heads judge (\S+) more rightly than one \((\S+) to (\S+),", text))
-    assert [parse(each)[0] for each in said.groups()] == pytest.approx(reviews[-1]["change"], abs=0.51e-4)
-    for number in (study["halving"][-1], study["rest"]["1"]["halving"]):
-        assert f"{number:.2f}" in text
-    assert f"{study['rest']['1']['steps']:,.0f} steps" in text
