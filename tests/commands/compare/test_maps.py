@@ -67,6 +67,16 @@ def test_the_difference_is_how_often_one_mean_doubles_into_the_other() -> None:
     assert shown.scale.doublings
 
 
+def test_on_another_scale_the_difference_is_of_weights() -> None:
+    shown = heatmap(pictures(ONE, TWO, scale="fixed")["difference-multi-2-single"])
+    expected = TWO.weights[0].mean(axis=0) - ONE.weights[0, 0]
+    assert np.allclose(shown.values, expected)
+    assert shown.scale is not None
+    assert shown.scale.kind == "diverging"
+    assert shown.scale.high == -shown.scale.low == pytest.approx(np.abs(expected).max())
+    assert shown.scale.label == "difference of weight, multi:2 minus single"
+
+
 def test_one_query_in_every_head() -> None:
     shown = heatmap(pictures(ONE, TWO, query=3)["query-3"])
     assert shown.rows == ("single · 0", "multi:2 · mean", "multi:2 · 0", "multi:2 · 1")

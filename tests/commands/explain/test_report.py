@@ -20,7 +20,7 @@ from attnviz.renderers.figure.text import extent
 from attnviz.report import Calculation, CalculationStep, FigureStyle, Report
 from tests.attacks import endings
 from tests.attacks.endings import RunHere, worked
-from tests.made import FILM, known, page_content, provenance, tokens
+from tests.made import FILM, known, page_content, provenance, table, tokens
 
 
 def found(
@@ -52,6 +52,15 @@ def shown(of: VerifiedTrace) -> Report:
 
 
 # What is shown
+
+
+def test_keys_of_the_largest_weight_have_rows_and_the_others_one() -> None:
+    of = found(tuple(f"w{place}" for place in range(40)))
+    weights = of.trace.heads[0].weights
+    *rows, rest = table(shown(of), "steps-layer-0-head-0").rows
+    assert [row[0] for row in rows] == [f"{key} w{key}" for key in sorted(np.argsort(-weights)[:MAX_ROWS].tolist())]
+    assert rest[:-1] == ("… 16 other keys", "…", "…")
+    assert sum(float(row[-1]) for row in (*rows, rest)) == pytest.approx(1)
 
 
 # --- The steps as a picture: its numbers are the trace's, it holds what it shows, and how it ends without room ---

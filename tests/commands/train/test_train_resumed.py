@@ -70,8 +70,8 @@ class Killed(BaseException):
 
 
 @pytest.mark.slow
-def test_killed_at_every_file(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before each file in turn, with a half-written one left: the second run ends with the same bytes."""
+def test_killed_at_a_file_of_each_kind(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before a file of each kind, with a half-written one left: the second run ends with the same bytes."""
     left = 0
 
     def killing(act: Callable[..., None]) -> Callable[..., None]:
@@ -85,7 +85,7 @@ def test_killed_at_every_file(run: Path, tmp_path: Path, monkeypatch: pytest.Mon
 
         return act_or_die
 
-    for n_files in range(100):
+    for n_files in (0, 1, 3, 6, 8, 10, 12, 13):  # of two epochs each file once
         folder = tmp_path / str(n_files)
         left = n_files
         with monkeypatch.context() as patch:
