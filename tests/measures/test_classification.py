@@ -26,12 +26,6 @@ def labels(*values: int) -> np.ndarray:
     return np.array(values, dtype=np.int64)
 
 
-def answers(n: int, seed: int, n_labels: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities and gold labels of n texts."""
-    random = np.random.default_rng(seed)
-    return random.dirichlet(np.ones(n_labels), size=n), random.integers(n_labels, size=n)
-
-
 def right(number: int, of: int) -> tuple[np.ndarray, np.ndarray]:
     """Gold and predicted labels, alike in the first `number`."""
     return np.zeros(of, dtype=np.int64), (np.arange(of) >= number).astype(np.int64)

@@ -63,18 +63,6 @@ def test_arrays_of_every_shape() -> None:
     assert only(a=np.zeros((0, 3), dtype=np.float32), b=np.zeros((2, 0))) == {"a": [], "b": [[], []]}
 
 
-def test_nested_values() -> None:
-    value: dict[str, object] = {
-        "none": None,
-        "flags": [True, False],
-        "pairs": [[0, 3], [4, 5]],
-        "empty": {},
-        "list": [],
-        "tuple": (1, "a"),
-    }
-    assert only(value=value) == {"value": {**value, "tuple": [1, "a"]}}
-
-
 @given(st.text(st.characters()) | st.sampled_from(HOSTILE))
 def test_any_text_is_plain_ascii_and_comes_back(text: str) -> None:
     written = render([of(text=text, key=[text], inner={text: 1})])

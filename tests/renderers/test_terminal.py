@@ -257,13 +257,6 @@ def test_values_that_are_no_weights_are_shaded_without_digits() -> None:
     assert "-0.500" in shown("full", of=of)
 
 
-def test_256_colours_unless_the_screen_has_more() -> None:
-    assert "48;5;" in shown("heatmap", colour=True)
-    assert "48;2;" not in shown("heatmap", colour=True)
-    assert "48;2;255;255;255" in shown("heatmap", colour=True, true_colour=True)
-    assert "48;5;" in shown("heatmap", colour=True)  # and again, after the other
-
-
 # --- Tables in a terminal: no digit is cut, and what has no room in columns is written out ---
 
 

@@ -44,18 +44,6 @@ def test_pillow_reads_back_what_was_written(pixels: Pixels, dpi: int, facts: dic
     assert content == png_of(pixels.copy(), dpi, dict(facts))
 
 
-def test_pixels_are_left_as_they_were_and_may_be_a_part_of_others() -> None:
-    page = noise(9, 9)
-    before, part = page.copy(), page[2:7, 1:6]
-    assert png_of(part, 150, {}) == png_of(part.copy(), 150, {})
-    assert np.array_equal(page, before)
-
-
-def test_rows_that_repeat_the_one_above_take_next_to_nothing() -> None:
-    few, many = (len(png_of(noise(1, 500).repeat(n_rows, 0), 150, {})) for n_rows in (1, 500))
-    assert 500 < many - few < 10 * 499
-
-
 # --- Pictures compared pixel by pixel ---
 
 

@@ -173,14 +173,6 @@ def test_jobs_are_sorted_by_any_column(shown: Open) -> None:
     assert page.page.locator("th[aria-sort]").count() == 1
 
 
-def test_what_is_missing_comes_last_whichever_way(shown: Open) -> None:
-    page = shown(of(JOBS))
-    for _ in range(2):
-        page.page.get_by_role("button", name="why it failed").click()
-        assert column(page, 4) == [WHY] * 50 + [""] * 50
-        assert column(page, 0)[:2] == ["job-1", "job-3"]  # what is alike stays in its order
-
-
 def test_a_copy_is_in_the_order_that_is_seen(shown: Open) -> None:
     page = shown(of(JOBS))
     page.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")

@@ -12,7 +12,7 @@ from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import CAUSAL, EVERYWHERE, Factors, Window
 from attnviz.renderers.page import downsample
 from attnviz.renderers.page.document import content
-from attnviz.report import FigureStyle, Heatmap, RenderedFrom, Report
+from attnviz.report import FigureStyle, Heatmap, Report
 from attnviz.specs import FigureOptions
 from attnviz.views import head_pictures
 from attnviz.views.heatmap import heatmap_report
@@ -136,18 +136,6 @@ def test_cells_have_the_colour_of_their_mean_by_the_scale_of_figures(shown: Open
         np.testing.assert_allclose(page.colour(row, column, MANY // 3, MANY // 3), palette[at : at + 3], atol=2)
     page.hover(10, 7, MANY // 3, MANY // 3)
     assert page.readout.startswith("layer 0, head 0, the mean of 3 × 3 weights: query 30–32 ")
-
-
-@pytest.mark.slow
-def test_a_link_a_search_and_the_command_name_tokens_of_a_block(shown: Open, pooled: None) -> None:
-    of = replace(report(factored()[0]), render=RenderedFrom("a.safetensors", "", ""))
-    page = shown(of, "view=matrix&layer=0&head=1&query=25")
-    assert page.readout.startswith("layer 0, head 1, the mean of 3 × 3 weights: query 24–25 ")
-    assert page.page.inner_text("#command").endswith(" --pick 0.1 --query 24:26")
-    page.page.fill("#find", f"10 {page.page.evaluate(f'{TOKENS}[10]')}")
-    page.press("Enter")
-    page.ready()
-    assert "query 9–11 " in page.readout
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from attnviz.renderers.page.html import html
 from attnviz.renderers.shades import LIFT
 from attnviz.report import FigureStyle
 from tests.browser import Opened, files
-from tests.made import random_maps, record, report
+from tests.made import record, report
 
 pytestmark = pytest.mark.slow
 PHONE = {"viewport": {"width": 390, "height": 780}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
@@ -84,10 +84,6 @@ def phone(opened: Callable[..., Any], tmp_path: Path) -> Open:
     return start
 
 
-def maps_of(n: int = N) -> AttentionMaps:
-    return random_maps(["t"] * n, n_heads=1)
-
-
 def test_a_tap_reads_the_cell_that_is_seen_also_where_it_is_zoomed(phone: Open) -> None:
     """One dark cell in a white map: a finger where its pixels are on the screen gets its name."""
     weights = np.full((1, 1, N, N), 1 / N, dtype=np.float32)
@@ -110,12 +106,3 @@ def test_a_tap_reads_the_cell_that_is_seen_also_where_it_is_zoomed(phone: Open) 
     assert page.spot(point).side == pytest.approx(1.5 * whole.side, rel=0.1)
     page.tap(*point)
     assert page.readout.endswith(named)
-
-
-def test_two_taps_in_two_places_are_two_choices(phone: Open) -> None:
-    page = phone(maps_of())
-    page.tap(*page.at(0.4, 0.4))
-    page.tap(*page.at(0.8, 0.8))
-    row, column, side = page.spot(page.at(0.8, 0.8))
-    assert side < 10
-    assert f"query {int(row)} t attends to key {int(column)} t" in page.readout
