@@ -21,7 +21,7 @@ from attnviz.commands.train.training import Training, TrainingStep
 from attnviz.models import checkpoint
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.predicting import logits, probabilities
-from attnviz.options import list_values, replace_values
+from attnviz.options import list_values
 from attnviz.running.metrics import load_metrics
 from attnviz.specs import OF_DATA_SETS, TextOptions
 from attnviz.text import load_corpus
@@ -153,19 +153,3 @@ def test_weights_and_data_are_named_by_their_sha256(run: Path) -> None:
     assert load_metrics(run).data_sha256 == of_run
     others = (texts[::-1], labels[::-1]), ((*texts[:-1], "a bad movie"), labels), (texts, labels[::-1])
     assert len({of_run, *(run_module._sha256(*each) for each in others)}) == 4
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"pool": "cls", "max_tokens": 2, "crop": 2},
-        {"batch_size": 10**9, "crop": 10**9, "max_tokens": 10_000},
-    ],
-    ids=str,
-)
-def test_every_shape_trains_and_loads(change: dict[str, object], tmp_path: Path) -> None:
-    finished(replace_values(SPEC, **change), tmp_path / "model")
-    metrics = load_metrics(tmp_path / "model")
-    assert load_checkpoint(tmp_path / "model").revision == metrics.weights_sha256
-    for name, value in change.items():
-        assert metrics.settings[name] == value
