@@ -42,8 +42,8 @@ def predictions_report(
     numbers there is `scores` {name}; null, too, where half is unknown.
     """
     rows = [*_list_answers(predictions, answers)]
-    scores, few = _score(predictions, answers), len(predictions) <= listed
-    if few:
+    scores = _score(predictions, answers)
+    if len(predictions) <= listed:
         blocks: list[Block] = [_predictions_table(predictions, rows, answers)]
     elif answers.kind == "score":
         blocks = [_numbers_table(predictions, answers)]
@@ -52,7 +52,7 @@ def predictions_report(
     if scores:
         right = "{accuracy:.1%} of {scored:,} labelled texts are right (95 % interval {0:.1%} to {1:.1%})."
         blocks += [Note(right.format(*scores["accuracy_interval"], **scores), leads=True), *_list_score_tables(scores)]
-    blocks += map(Note, _notes(predictions, answers, scores, few))
+    blocks += map(Note, _notes(predictions, answers, scores))
     return Report(
         title=f"{_shorten(model)} {'scores' if answers.kind == 'score' else 'classifies'} {_shorten(corpus)}",
         subtitle=f"{_shorten(status)} · {format_count(len(predictions), 'texts')}",
@@ -207,13 +207,9 @@ def _list_score_tables(scores: Mapping[str, Any]) -> Iterator[Table]:
         yield Table("confusion", title, "facts", (Column("given"), *map(Column, names)), counts)
 
 
-def _notes(
-    predictions: Sequence[Prediction], answers: AnswerInfo, scores: Mapping[str, Any], few: bool
-) -> Iterator[str]:
+def _notes(predictions: Sequence[Prediction], answers: AnswerInfo, scores: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a reader of the tables would otherwise get wrong."""
     n, labels = len(predictions), answers.labels
-    if not few:
-        yield f"{n} texts are too many to list: --json has every one."
     if cut := [p for p in predictions if p.n_read < p.n_tokens]:
         left_out = sum(p.n_tokens - p.n_read for p in cut)
         texts = pluralize(n, "texts")
