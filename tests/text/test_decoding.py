@@ -79,8 +79,8 @@ def test_a_picture_starts_no_program(kind: str, column: str, tmp_path: Path) -> 
 
 
 def test_a_program_of_a_format_is_not_started(tmp_path: Path) -> None:
-    """The format that a folder says its rows have, such as tensors, is not theirs here."""
-    made = datasets.Dataset.from_dict({"text": ["a", "b"], "label": [0, 1]}).with_format("torch", columns=["label"])
+    """The format that a folder says its rows have, such as tensors or arrays, is not theirs here."""
+    made = datasets.Dataset.from_dict({"text": ["a", "b"], "label": [0, 1]}).with_format("numpy", columns=["label"])
     made.save_to_disk(tmp_path / "saved")
     assert texts_of(opened(tmp_path / "saved")) == ["a", "b"]
 

@@ -11,6 +11,7 @@ from attnviz.words import say
 from tests.attacks.endings import RunHere, worked
 from tests.made import random_maps, report
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 TOKENS = ("head", "layer 0, head 1", "trained · causal", "key", "猫")
 # names, formulas and options
 KEPT = {"multi", "exp", "softmax", "logit", "MLP", "head", "heads", "heatmap", "top", "full", "table"}
