@@ -188,20 +188,6 @@ def test_what_is_wrong_is_told_in_its_place(text: str, line: str, problems: Prob
     assert problems(text) == [f"c.yaml:{line}"]
 
 
-def test_all_problems_are_told_at_once_in_their_order(problems: Problems) -> None:
-    text = "jobs:\n- heatmap: {heads: x, seed: *a}\n- 3\n- {name: nul, explain: {heads: x}}\n"
-    text += "out: []\ndefaults: {hads: 3}\n"
-    assert problems(text) == [
-        "c.yaml:2:20: jobs[0].heatmap.heads: write a whole number, not 'x'",
-        "c.yaml:2:29: jobs[0].heatmap.seed: the alias *a is not followed; write out what it means",
-        "c.yaml:3:3: jobs[1]: write a command (heatmap: …), not 3",
-        "c.yaml:4:10: jobs[2].name: 'nul' cannot be a name: on Windows it is a device",
-        "c.yaml:4:32: jobs[2].explain.heads: write a whole number, not 'x'",
-        "c.yaml:5:6: out: write a text, not an empty list",
-        "c.yaml:6:12: defaults.hads: no 'hads' here. Did you mean 'heads'?",
-    ]
-
-
 def test_of_very_many_problems_twenty_are_told(problems: Problems) -> None:
     lines = problems("jobs:\n" + "- heatmap: {heads: x}\n" * 32)
     assert lines[19] == "c.yaml:21:20: jobs[19].heatmap.heads: write a whole number, not 'x'"

@@ -23,7 +23,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     np.save("cross.npy", CROSS)
     np.save("square.npy", SQUARE)
     torch.save(torch.tensor(SQUARE), "square.pt")
-    np.savez("several.npz", encoder=SQUARE, cross=CROSS)
     Path("tokens.txt").write_text("the\ncat\n sat\r\non\nmat\n", encoding="utf-8")
     Path("keys.txt").write_text("t u v  w x y z\n", encoding="utf-8")
     Path("names.json").write_text('["the", "cat", "sat", "on", "mat"]', encoding="utf-8")
@@ -71,12 +70,6 @@ def test_keys_are_patches_of_an_image(run_here: RunHere) -> None:
         (("--grid", "2x3", "--image", "none.png"), "no file none.png"),
     ):
         refused(run_here("render", "cross.npy", *options, "--out", "other"), said)
-
-
-def test_one_of_several_arrays_is_chosen(run_here: RunHere) -> None:
-    refused(run_here("render", "several.npz"), "encoder [5, 5], cross [2, 4, 5, 7]. Choose one, as by --array encoder")
-    worked(run_here("render", "several.npz", "--array", "cross", *DRAWN))
-    assert store.load("attention/attention.safetensors").weights.shape == CROSS.shape
 
 
 @pytest.mark.parametrize(
