@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from attnviz.commands.train.pretraining import Pretraining, Windows
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.training import Examples, Training
 from attnviz.errors import InvalidSource, InvalidText
@@ -66,9 +65,7 @@ def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: S
     with enough_memory(), seeded(spec.seed):
         config = _make_config(spec, len(vocabulary), kinds)
         classifier = Classifier(config, spec.dropout, reach=spec.max_tokens or 0).to(device)
-        windows = Windows(training_texts.texts)
-        pretraining = Pretraining(classifier.encoder, windows, spec.pretrain, spec.seed, spec.pretrain_rate)
-        training = Training(classifier, training_texts, held_texts, spec, pretraining)
+        training = Training(classifier, training_texts, held_texts, spec)
     return Run(vocabulary, training, described)
 
 

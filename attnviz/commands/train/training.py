@@ -71,16 +71,10 @@ class TrainingStep:
 class Training:
     """A classifier, its examples and its optimizers. `steps` trains; `state` and `restore` stop and take up again."""
 
-    def __init__(
-        self,
-        classifier: Classifier,
-        examples: Examples,
-        held_out: Examples,
-        spec: TrainSpec,
-        pretraining: Pretraining,
-    ) -> None:
+    def __init__(self, classifier: Classifier, examples: Examples, held_out: Examples, spec: TrainSpec) -> None:
         self.classifier = classifier
-        self.pretraining = pretraining
+        windows = Windows(examples.texts)
+        self.pretraining = Pretraining(classifier.encoder, windows, spec.pretrain, spec.seed, spec.pretrain_rate)
         self.examples = examples
         self.n_markers = int(spec.pool == "cls")
         cut = [cut_text(text, spec.max_tokens, spec.keep, self.n_markers) for text in held_out.texts]
