@@ -19,6 +19,7 @@ from attnviz.models.capture.call import Call
 from attnviz.models.capture.tap import capture
 from attnviz.models.device import enough_memory
 from attnviz.models.huggingface.answering import NextTokenModel
+from attnviz.models.huggingface.generating import write_greedily
 from attnviz.models.huggingface.weights import others_failure
 from attnviz.models.predicting import check_finite
 from attnviz.models.protocols import EVERY
@@ -65,21 +66,14 @@ class Continuation:
 
         Chat models that are asked without their template would often end at once.
         """
-        written: list[int] = []
-        ends = self._model.loaded.headed.generation_config.eos_token_id
-        ends = {ends} if isinstance(ends, int) else {*(ends or ())}
-        ids = self._ids[self._start :]
-        while len(written) < n_tokens:
-            found = self._run(ids)[-1]
-            if not written:
-                found[list(ends)] = -np.inf
-            token = int(found.argmax())
-            if token in ends:
-                break
-            written.append(token)
-            ids = [token]
+        headed, ids = self._model.loaded.headed, torch.tensor([self._ids], device=self._model.device)
+        given = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "past_key_values": self._cache}
+        with others_failure(self._model.name):
+            written = write_greedily(headed, n_tokens, given, len(self._ids), min_new_tokens=1)
         self._cache.crop(self._start - self._cache.get_seq_length())
-        return tuple(written)
+        ends = headed.generation_config.eos_token_id
+        ends = {ends} if isinstance(ends, int) else {*(ends or ())}
+        return written[:-1] if written[-1] in ends else written
 
     def score(self, answer: Sequence[int], hidden: Sequence[int] | None = ()) -> Float64[np.ndarray, " token"]:
         """Return the log-probability of each token of an answer where these places of the text may not be looked at.

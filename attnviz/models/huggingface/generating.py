@@ -4,7 +4,7 @@ The pass gives the attention that each step had (see tests/models/test_generatin
 takes to watch every step.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -21,17 +21,16 @@ KEPT = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id"
 
 
 def write_greedily(
-    writer: Any, n_tokens: int, inputs: Mapping[str, Any], n_before: int, never: Sequence[int] = ()
+    writer: Any, n_tokens: int, inputs: Mapping[str, Any], n_before: int, **asked: Any
 ) -> tuple[int, ...]:
     """Let a model write behind so many tokens, each time the most probable one; an end marker is among them.
 
-    What its files say of penalties is left out. `never`: tokens that it does not write, since they stand for an image.
+    What its files say of penalties is left out, but not what is `asked` of transformers' own generation.
     """
     from transformers import GenerationConfig
 
     kept = {name: getattr(writer.generation_config, name) for name in KEPT}
-    kept["suppress_tokens"] = [*never] or None
-    writer.generation_config = GenerationConfig(max_new_tokens=n_tokens, do_sample=False, num_beams=1, **kept)
+    writer.generation_config = GenerationConfig(max_new_tokens=n_tokens, do_sample=False, num_beams=1, **kept, **asked)
     with enough_memory(), torch.inference_mode():
         return tuple(map(int, writer.generate(**inputs)[0, n_before:].tolist()))
 

@@ -151,9 +151,11 @@ class ImageModel(HuggingFaceModel):
             group, places = self._find_places(photo, inputs)
             if self.extras.generate is not None:
                 ids = inputs["input_ids"][0]
-                of_image = ids[[*places.at]].unique().tolist()
+                never = ids[[*places.at]].unique().tolist()  # which stand for an image
                 with others_failure(self.name, InvalidModel, HINT):
-                    written = write_greedily(self.loaded.model, self.extras.generate, inputs, len(ids), of_image)
+                    written = write_greedily(
+                        self.loaded.model, self.extras.generate, inputs, len(ids), suppress_tokens=never
+                    )
             self.seen.clear()
             self.seen[photo.sha256] = self._find_kind(inputs, written, group), written, group, places
         return self.seen[photo.sha256]
