@@ -1,8 +1,9 @@
 """Paths in settings. A relative one means a place in the config's folder.
 
-`text_file`, `vocab`, `record`, `tokens_file` and `keys_file` are always paths. `dataset`, `model` and `models` may be
-names too: there ./ or ../ in front makes a path; anything else with a slash is one, except a data set org/name that is
-not there; and a word with a dot, such as reviews.csv, is one if it is there. ~/ is the home folder.
+`text_file`, `vocab`, `record`, `tokens_file` and `keys_file` are always paths. `dataset`, `model`, `models`, `base` and
+`tuned` may be names too: there ./ or ../ in front makes a path; anything else with a slash is one, except a data set,
+base or tuned model org/name that is not there; and a word with a dot, such as reviews.csv, is one if it is there. ~/ is
+the home folder.
 """
 
 import os
@@ -16,7 +17,7 @@ from attnviz.commands.batch.jobs import Job
 from attnviz.options import list_values
 
 PATHS = frozenset({"text_file", "vocab", "record", "tokens_file", "keys_file"})
-NAMES_OR_PATHS = frozenset({"dataset", "model", "models"})
+NAMES_OR_PATHS = frozenset({"dataset", "model", "models", "base", "tuned"})
 
 
 def from_folder(folder: Path, settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -55,7 +56,7 @@ def _from_folder(folder: Path, setting: str, written: str) -> str:
         return written
     path = folder / written
     if setting not in PATHS and not written.startswith(("./", "../")):
-        may_be_there = setting == "dataset" and written.count("/") == 1  # else it is a name on the hub
+        may_be_there = not setting.startswith("model") and written.count("/") == 1  # else it is a name on the hub
         is_path = exists(path) if may_be_there else "/" in written or ("." in written and exists(path))
         if not is_path:
             return written

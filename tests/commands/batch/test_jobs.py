@@ -114,6 +114,8 @@ def test_paths_are_from_the_config(write: Write, tmp_path: Path) -> None:
             job = load(write(f"jobs: [heatmap: {{{setting}: '{written}'}}]", "here/c.yaml")).jobs[0]
             assert list_values(job.spec)[setting] == meant
             assert job.settings == {setting: written}
+    (job,) = load(write("jobs: [changed: {base: mine/x, tuned: org/else, dataset: sample}]", "here/c.yaml")).jobs
+    assert (job.spec.base, job.spec.tuned) == ("./here/mine/x", "org/else")
     job = load(write("jobs: [compare: {models: [single, ./mine], text_file: [a.txt, ../b.txt]}]", "here/c.yaml")).jobs[
         0
     ]
