@@ -52,7 +52,7 @@ def test_heads_follow_who_points_at_a_place_of_the_image(shown: Open, width: int
     page.page.locator(".image canvas").press("ArrowUp")
     check(1, 3)
     page.page.locator(".image canvas").press("Escape")
-    assert heading.inner_text().startswith("what “[CLS]” looks at")
+    assert heading.inner_text().startswith("where “[CLS]” looks")
     canvas = page.page.locator(".map canvas").first
     box = canvas.bounding_box()
     canvas.hover(position={"x": box["width"] - 3, "y": box["height"] * 0.4})
