@@ -16,6 +16,7 @@ ASCENT, DESCENT = 0.96875, 0.24148  # likewise, above and below the base line: b
 BOX = "□"
 LEFT_TO_RIGHT = "\u200e"  # a mark that takes no room
 CLUSTER = re.compile(r".[\u0300-\u036f\u200d\ufe0f]*(?:(?<=\u200d).[\ufe0f]*\u200d?)*")  # a character and marks on it
+WORD = re.compile(r"\S+(?: %\S*)?")  # "4 %" stays on one line
 LATIN = re.compile("[A-Za-z]")
 _RTL = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]"
 FROM_RIGHT = re.compile(f"{_RTL}(?:[^”·]*{_RTL})?")  # of a quotation, or of a part of a title
@@ -118,7 +119,7 @@ def line_height(text: str, size: float, bold: bool = False) -> float:
 def wrap(text: str, size: float, width: float, bold: bool = False) -> tuple[str, ...]:
     """Break text into lines no wider than `width` points, at spaces, and within a word where it alone is too wide."""
     lines = [""]
-    for word in text.split():
+    for word in WORD.findall(text):
         joined = f"{lines[-1]} {word}".lstrip()
         if extent(joined, size, bold).width <= width:
             lines[-1] = joined
@@ -135,7 +136,7 @@ def wrap(text: str, size: float, width: float, bold: bool = False) -> tuple[str,
 def wrap_evenly(text: str, size: float, width: float) -> tuple[str, ...]:
     """Break text into as few lines as `wrap` makes, but about equally long; no word is broken for that."""
     lines = wrap(text, size, width)
-    longest = max((extent(word, size).width for word in text.split()), default=0.0)
+    longest = max((extent(word, size).width for word in WORD.findall(text)), default=0.0)
     for percent in range(95, 40, -5):
         if width * percent / 100 < longest:
             break
