@@ -65,8 +65,7 @@ def test_what_a_notebook_is_given() -> None:
     (page,) = re.findall("srcdoc='([^']*)'", shown)
     assert unescape(page).startswith("<!doctype html>")
     assert unescape(page).rstrip().endswith("</html>")
-    png = maps._repr_png_()
-    assert png is not None
+    png = base64.b64decode(maps._repr_mimebundle_()["image/png"])
     assert Image.open(BytesIO(png)).width > 300
 
 

@@ -1,6 +1,6 @@
 """Reports as a notebook shows them: a page in a frame, or a picture where a page is not shown or too large."""
 
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -54,10 +54,6 @@ class Display:
     def _repr_html_(self) -> str:
         """Return the HTML; what cannot be drawn says why, as an error would be a traceback under the user's cell."""
         return self._html
-
-    def _repr_png_(self) -> bytes | None:
-        """Return the first picture, the overview where there are several heads; None where it would be too large."""
-        return b64decode(self._picture) if self._picture else None
 
     @cached_property
     def _html(self) -> str:

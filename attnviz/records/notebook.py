@@ -22,9 +22,6 @@ class Displayable:
     def _repr_html_(self) -> str:
         return cast(str, load(DISPLAY)(self)._repr_html_())
 
-    def _repr_png_(self) -> bytes | None:
-        return cast("bytes | None", load(DISPLAY)(self)._repr_png_())
-
 
 class Tabular(Displayable):
     """Attention maps, which other libraries can have as tables, too."""

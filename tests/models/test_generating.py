@@ -112,18 +112,6 @@ def test_a_model_that_writes_nothing_says_what_would(model: str, error: type[Att
         find_model(ModelOptions(model=name), PretrainedOptions(generate=3)).check(Generates)
 
 
-def test_a_real_decoder_tells_its_story() -> None:
-    maps = opened(made.stories(), generate=10).attention("Once upon a time")
-    assert isinstance(opened(made.stories(), generate=1), Generates)
-    assert not isinstance(find_model(ModelOptions(model=str(made.stories()))).open(()), Generates)
-    assert "".join(maps.chosen) == ", there was a little girl named Lily"
-    assert maps.queries.pieces[:7] == ("<s>", "Once", " upon", " a", " time", ",", " there")
-    text = "Once upon a time" + "".join(maps.chosen)
-    tokens = maps.queries
-    for piece, (start, end), special in zip(tokens.pieces, tokens.offsets, tokens.special, strict=True):
-        assert special or text[start:end] == piece
-
-
 def test_bytes_of_one_character_cover_it_together() -> None:
     model: Any = opened(made.stories(), generate=1)
     tokenizer = model.loaded.tokenizer

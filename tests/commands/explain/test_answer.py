@@ -297,7 +297,7 @@ def test_in_python_it_is_what_the_command_says(decoder: Path, run_here: RunHere)
     (found,) = json.loads(worked(run_here("explain", "--model", decoder, TEXT, "--json")).out)["texts"]
     assert shown.report.data["heads"] == found["heads"]
     assert repr(shown) == "Display('mine')"
-    assert shown._repr_png_()
+    assert shown._repr_mimebundle_()["image/png"]
     looks: Any = [attnviz.explain(str(decoder), TEXT, head="2.1", query=at).report.data["looks"] for at in (None, 4)]
     assert [each[0]["query"] for each in looks] == [len(take_apart(decoder).subject.ids) - 1, 4]
     with pytest.raises(InvalidOption, match="random:8 has no answer to explain"):
