@@ -74,6 +74,7 @@ class ImagePointer {
     this.heading.textContent = at ? write("ui.from_patch", { place: nameOfPart(at, this.plot.cells) }) : this.title;
     if (at) this.tell(at);
     else this.rest();
+    this.part.style.minHeight = `${this.part.offsetHeight}px`; // or a map would move away from who points at it
   }
 
   tell(at) {
