@@ -6,18 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from attnviz.commands.survey import heads
 from attnviz.commands.survey.atlas import draw_heads, survey_atlas
 from attnviz.commands.survey.effects import draw_ablations, draw_circuit, show_ablations, show_classes, show_knockouts
 from attnviz.commands.survey.files import Survey
-from attnviz.commands.survey.heads import (
-    MIN_SUPPORT,
-    Head,
-    find_telling,
-    label_heads,
-    survey_data,
-    survey_rows,
-    top_words,
-)
 from attnviz.commands.survey.spec import MergeSpec, SurveySpec
 from attnviz.commands.survey.survey import ABLATION, ON_REPEATS, TOKENS, WORD, ModelFacts, SurveyMeasure
 from attnviz.commands.survey.tables import FOR_LABELS, QUERIES, REPEATS, list_curves
@@ -58,13 +50,13 @@ def write_survey(survey: Survey, spec: SurveySpec | MergeSpec) -> Events:
         raise InvalidOption("no text has tokens", hint="Choose others with --split.")
     report = survey_report(survey, spec.top, spec.figure.title)
     drawn = yield from Pictures.from_options(spec.figure, PICTURES, "").write(report, survey.folder, None)
-    yield replace(drawn, files=(*drawn.files, *survey.paths), rows=survey_rows(survey))
+    yield replace(drawn, files=(*drawn.files, *survey.paths), rows=heads.survey_rows(survey))
 
 
 def survey_report(survey: Survey, top: int, title: str | None = None) -> Report:
     """Show a survey of all its texts. `top` says how many extreme texts are listed on either side."""
     info, n = survey.info, len(survey.texts)
-    telling, atlas = find_telling(survey, N_TELLING), survey_atlas(survey)
+    telling, atlas = heads.find_telling(survey, N_TELLING), survey_atlas(survey)
     blocks = [
         _distance(survey),
         draw_heads(atlas, telling),
@@ -90,7 +82,7 @@ def survey_report(survey: Survey, top: int, title: str | None = None) -> Report:
         subtitle=escape_for_display(" · ".join([*parts, *(["causal"] if info.causal else [])]), MAX_TITLE_LENGTH),
         blocks=tuple(block for block in blocks if not isinstance(block, Table) or block.rows),
         facts=tuple((name, escape_for_display(value, MAX_TITLE_LENGTH)) for name, value in _list_facts(survey)),
-        data=survey_data(survey),
+        data=heads.survey_data(survey),
         atlas=atlas,
         max_lines=30,
     )
@@ -122,7 +114,7 @@ def _means_table(survey: Survey, level: str) -> Table:
     rows: list[list[Cell]] = [[n for n in at if n is not None] for at in info.list_places(level)]
     if of_heads and survey.facts is not None and survey.facts.chance:  # held against something
         columns.append(Column("what it attends to"))
-        rows = [[*row, label or NO_NAME] for row, label in zip(rows, label_heads(survey).values(), strict=True)]
+        rows = [[*row, label or NO_NAME] for row, label in zip(rows, heads.label_heads(survey).values(), strict=True)]
     for measure in measures:
         columns.append(Column(f"{measure.title} ({measure.unit})"))
         for row, of in zip(rows, survey.tables.numbers.select(measure=measure.name).rows(), strict=True):
@@ -172,7 +164,7 @@ def _probes_table(survey: Survey) -> Table:
     return Table("probes", title, "facts", columns, tuple(rows), is_detail=True)
 
 
-def _extremes(survey: Survey, top: int, telling: Sequence[Head]) -> Iterator[Table]:
+def _extremes(survey: Survey, top: int, telling: Sequence[heads.Head]) -> Iterator[Table]:
     """Yield the tables of texts to open, by their numbers.
 
     Of many heads those that have a name, by one measure and one text each.
@@ -199,7 +191,7 @@ def _extremes(survey: Survey, top: int, telling: Sequence[Head]) -> Iterator[Tab
 def _words_table(survey: Survey) -> Table:
     """Tabulate the words that receive most beyond an equal share."""
     rows = []
-    for of, found in zip(survey.info.heads, top_words(survey, N_WORDS, MIN_SUPPORT), strict=True):
+    for of, found in zip(survey.info.heads, heads.top_words(survey, N_WORDS, heads.MIN_SUPPORT), strict=True):
         beyond = (each for each in found if each[1] > 1)
         words = (f"{escape_for_display(word, 16)} {lift:.1f} × ({support:,})" for word, lift, support in beyond)
         rows.append((*of, ", ".join(words) or "-"))

@@ -14,17 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from attnviz.commands.survey.survey import (
-    ABLATION,
-    OFFSET,
-    ON_REPEATS,
-    PATTERN,
-    TOKENS,
-    WORD,
-    ModelFacts,
-    SurveyInfo,
-    SurveyMeasure,
-)
+from attnviz.commands.survey import survey
 from attnviz.commands.survey.words import MASS_BITS, UNKNOWN
 from attnviz.measures import PATTERNS
 from attnviz.measures.class_differences import ClassSizes, compare_classes, correct_differences, find_strata
@@ -60,7 +50,7 @@ COLUMNS = {
 NAMES = {"layer": INTEGER, "head": INTEGER, "over": TEXT, "pattern": TEXT, "share": NUMBER}
 DIFFERENCES = KEYS | {"class": INTEGER, "change": NUMBER, "half": NUMBER, "p_value": NUMBER}
 ENDS = ("largest", "smallest")
-EXCERPT = {"index": "text", "name": "name", "tokens": TOKENS, "words": "words"}  # columns of texts, in extremes
+EXCERPT = {"index": "text", "name": "name", "tokens": survey.TOKENS, "words": "words"}  # columns of texts, in extremes
 Values = Float64[np.ndarray, "text place"]
 
 
@@ -75,17 +65,17 @@ class Tables(NamedTuple):
 
 
 def tabulate(
-    info: SurveyInfo,
+    info: survey.SurveyInfo,
     texts: Numbers,
     attended: Numbers,
-    facts: ModelFacts,
-    read_values: Callable[[SurveyMeasure], Values],
+    facts: survey.ModelFacts,
+    read_values: Callable[[survey.SurveyMeasure], Values],
 ) -> Tables:
     """Compute all rows, one measure after the other, so that memory holds no more than that.
 
     `texts` are those with tokens, and `read_values` gives their numbers of a measure.
     """
-    lengths, labels = texts.array(TOKENS), texts.array("label")
+    lengths, labels = texts.array(survey.TOKENS), texts.array("label")
     is_first = np.zeros(len(texts), dtype=bool)
     is_first[np.unique(texts.array("hash"), return_index=True)[1]] = True
     labels, strata, logs = labels[is_first], find_strata(lengths)[is_first], np.log(lengths)
@@ -100,7 +90,7 @@ def tabulate(
         where = _state_places(measure.name, info.list_places(measure.level))
         rows[measure.name] = where | {"unit": measure.unit, "slope": slopes} | _describe(values, is_first)
         extremes.append(_find_extremes(where, texts, values, rest))
-        if measure.name.startswith(ABLATION):
+        if measure.name.startswith(survey.ABLATION):
             lost = summarize(values[is_first])  # a paired t-test of no loss; t is 0 where nothing changes at all
             tested = zip(lost.n.tolist(), lost.mean.tolist(), lost.error.tolist(), strict=True)
             rows[measure.name]["p_value"] = np.array(
@@ -114,12 +104,12 @@ def tabulate(
     for name, of in rows.items():
         known = ((key, getattr(facts, key).get(name)) for key in ("plain", "shuffled", "chance"))
         of |= {key: np.array(value) if isinstance(value, tuple) else value for key, value in known if value is not None}
-    costs = [of for name, of in rows.items() if name.startswith(ABLATION)]
+    costs = [of for name, of in rows.items() if name.startswith(survey.ABLATION)]
     p_values = np.array([of["p_value"] for of in costs])
     p_values[~np.isnan(p_values)] = correct_p_values(p_values[~np.isnan(p_values)].tolist())
     for of, corrected in zip(costs, p_values, strict=True):
         of["p_value"] = corrected
-    n_unknown = attended.select(kind=WORD, name=UNKNOWN).integers(["n"]).sum()
+    n_unknown = attended.select(kind=survey.WORD, name=UNKNOWN).integers(["n"]).sum()
     is_readable = not is_mostly_unknown(int(n_unknown), int(lengths.sum()))
     names = _name_heads(info, [of for of in rows.values() if "pattern" in of], facts, is_readable)
     numbers = concat([Numbers.from_columns(of, [*KEYS], COLUMNS) for of in rows.values()])
@@ -172,11 +162,11 @@ def fit_slopes(values: Values, logs: Float64[np.ndarray, " text"]) -> Float64[np
     return np.where(enough, slopes, 0.0)
 
 
-def _list_shares(info: SurveyInfo, attended: Numbers) -> dict[str, dict[str, Any]]:
+def _list_shares(info: survey.SurveyInfo, attended: Numbers) -> dict[str, dict[str, Any]]:
     """Return what each pattern receives of each head, over the texts that have such keys, and each place from the
     query, the nearest first, over all queries.
     """
-    found, rows = attended.select(kind=[PATTERN, OFFSET]), {}
+    found, rows = attended.select(kind=[survey.PATTERN, survey.OFFSET]), {}
     counts = dict(zip(found.array("name"), found.integers(found.values), strict=True))
     offsets = sorted(range(-info.reach, info.reach + 1), key=abs)
     named = {name: (TEXTS, name) for name in PATTERNS if name in counts}
@@ -190,18 +180,18 @@ def _list_shares(info: SurveyInfo, attended: Numbers) -> dict[str, dict[str, Any
     return rows
 
 
-def _list_probes(info: SurveyInfo, facts: ModelFacts) -> dict[str, dict[str, Any]]:
+def _list_probes(info: survey.SurveyInfo, facts: survey.ModelFacts) -> dict[str, dict[str, Any]]:
     """Return the scores of random tokens that come twice, some of which name heads."""
     rows = {}
     for score, shares in facts.probes.items():
-        name = f"{score}{ON_REPEATS}"
+        name = f"{score}{survey.ON_REPEATS}"
         said = {"unit": "share", "over": REPEATS, "mean": np.array(shares), "chance": facts.probe_chance}
         rows[name] = _state_places(name, info.heads) | said | {"pattern": name}
     return rows
 
 
 def _name_heads(
-    info: SurveyInfo, patterns: Sequence[Mapping[str, Any]], facts: ModelFacts, is_readable: bool
+    info: survey.SurveyInfo, patterns: Sequence[Mapping[str, Any]], facts: survey.ModelFacts, is_readable: bool
 ) -> Numbers:
     """Return a row for each name of a head: what it looks at over the texts, and does with tokens that come twice.
 

@@ -8,14 +8,7 @@ where it looks leads to that head, as thick as the weight that is lost without i
 
 from collections.abc import Sequence
 
-from attnviz.commands.explain.answer.words import (
-    describe_contribution,
-    describe_look,
-    name_reason,
-    quote_answer,
-    quote_word,
-    write_weight,
-)
+from attnviz.commands.explain.answer import words
 from attnviz.records import Tokens
 from attnviz.records.explanation import Explanation, Look, Looks
 from attnviz.report import EdgeKind, Graph, GraphEdge, GraphNode
@@ -30,8 +23,8 @@ BECAUSE = "why it looks there, as thick as the weight lost without"
 def draw_answer(found: Explanation) -> Graph:
     """Draw the heads that wrote an answer, and why they looked where they did."""
     graph, target = _GraphBuilder(found.tokens), found.target
-    answer = quote_answer(target.name)
-    over = f" over {quote_answer(target.against)}" if target.against else ""
+    answer = words.quote_answer(target.name)
+    over = f" over {words.quote_answer(target.against)}" if target.against else ""
     said = f"{found.logit:+.2f} logits for {answer}{over}: the heads that wrote most, and what it is without each."
     top = graph.add("answer", GraphNode(answer, found.n_layers, "answer", said))
     heads = sorted(found.heads, key=lambda looks: int(looks[0]["key"]))
@@ -39,8 +32,8 @@ def draw_answer(found: Explanation) -> Graph:
     for looks in heads:
         look, written, taken = looks[0], looks[0]["written"], looks[0]["from_source"]
         kind: EdgeKind = "for" if written > 0 else "against"
-        head = graph.add_head(look, describe_contribution(found.tokens, target, look), f"{written:+.2f}")
-        does = f"writes {written:+.2f}, reads {quote_word(found.tokens, look['key'])}, {name_reason(look)}"
+        head = graph.add_head(look, words.describe_contribution(found.tokens, target, look), f"{written:+.2f}")
+        does = f"writes {written:+.2f}, reads {words.quote_word(found.tokens, look['key'])}, {words.name_reason(look)}"
         graph.connect(head, top, kind, abs(written) / most, does, (found.logit, found.logit + look["removal"]))
         said = f"takes {taken:+.2f} there"
         graph.connect(graph.add_word(look["key"]), head, kind, abs(taken) / most, said)
@@ -70,7 +63,7 @@ class _GraphBuilder:
         return key
 
     def add_word(self, token: int) -> object:
-        return self.add(("word", token), GraphNode(quote_word(self._tokens, token), WORDS, "", token=token))
+        return self.add(("word", token), GraphNode(words.quote_word(self._tokens, token), WORDS, "", token=token))
 
     def add_head(self, look: Look, said: str, note: str = "") -> object:
         layer, key = look["layer"], (look["head"], look["query"])
@@ -89,10 +82,10 @@ class _GraphBuilder:
     def follow(self, looks: Looks) -> None:
         """Add where heads look, and who made each look there."""
         for look in looks:
-            head = self.add_head(look, describe_look(self._tokens, look))
+            head = self.add_head(look, words.describe_look(self._tokens, look))
             key, weight, name, layer = (look[column] for column in ("key", "weight", "named", "written_in"))
             source = word = self.add_word(key)
-            self.connect(word, head, "looks", weight, f"gives {write_weight(weight)}")
+            self.connect(word, head, "looks", weight, f"gives {words.write_weight(weight)}")
             if name is None:
                 continue
             without = look["weight_without"] or 0.0
@@ -100,7 +93,7 @@ class _GraphBuilder:
                 source = self.add("place", GraphNode(name, PLACE, ""))
             elif look["kind"] != "word":
                 source = self.add((name, key), GraphNode(name, layer, f"layer {layer}", "", key))
-            said = f"weight on {quote_word(self._tokens, key)}"
+            said = f"weight on {words.quote_word(self._tokens, key)}"
             self.connect(source, head, "because", weight - without, said, (weight, without))
 
     def finish(self, legend: dict[EdgeKind, str]) -> Graph:

@@ -2,16 +2,8 @@
 
 from collections.abc import Mapping
 
+from attnviz.commands.explain.answer import words
 from attnviz.commands.explain.answer.graph import draw_answer, draw_looks
-from attnviz.commands.explain.answer.words import (
-    describe_answer,
-    describe_contribution,
-    describe_look,
-    describe_steps,
-    name_reason,
-    quote_answer,
-    quote_word,
-)
 from attnviz.display import escape_for_display
 from attnviz.records import Provenance, Tokens
 from attnviz.records.explanation import Explanation, Look, Looks
@@ -49,7 +41,7 @@ def answer_report(found: Explanation, title: str | None) -> Report:
     tokens, target = found.tokens, found.target
     model = escape_for_display(found.provenance.model, MAX_NAME)
     sentences = (
-        " ".join((describe_contribution(tokens, target, looks[0]), *describe_steps(tokens, looks)))
+        " ".join((words.describe_contribution(tokens, target, looks[0]), *words.describe_steps(tokens, looks)))
         for looks in found.heads
     )
     held = HELD if found.form == "token" else f"{HELD} {BEHIND}"
@@ -66,10 +58,10 @@ def answer_report(found: Explanation, title: str | None) -> Report:
     blocks += captions.describe_unknown(tokens, "tokens")
     answers = filter(None, (target.name, target.against))
     return Report(
-        title=captions.choose_title(title, describe_answer(model, found)),
+        title=captions.choose_title(title, words.describe_answer(model, found)),
         subtitle=captions.join(*_describe_text(found.provenance, tokens)),
         blocks=tuple(blocks),
-        kept=tuple(quote_answer(name)[1:-1] for name in answers) if "token" in found.form else (),
+        kept=tuple(words.quote_answer(name)[1:-1] for name in answers) if "token" in found.form else (),
         facts=captions.list_facts(found.provenance),
         data={
             **_describe_source(found.provenance, tokens),
@@ -93,8 +85,8 @@ def answer_report(found: Explanation, title: str | None) -> Report:
 def looks_report(tokens: Tokens, provenance: Provenance, looks: Looks, title: str | None) -> Report:
     """Report why one query of one head looks where it does, then why the head that wrote that did."""
     first, model = looks[0], escape_for_display(provenance.model, MAX_NAME)
-    ends = f"from {quote_word(tokens, first['query'])} to {quote_word(tokens, first['key'])}"
-    sentences = (describe_look(tokens, first), *describe_steps(tokens, looks))
+    ends = f"from {words.quote_word(tokens, first['query'])} to {words.quote_word(tokens, first['key'])}"
+    sentences = (words.describe_look(tokens, first), *words.describe_steps(tokens, looks))
     return Report(
         title=captions.choose_title(title, f"{model}: why {first['head']} looks {ends}"),
         subtitle=captions.join(*_describe_text(provenance, tokens), captions.describe_origin(provenance)),
@@ -123,12 +115,12 @@ def _heads_table(found: Explanation) -> Table:
         own, of_rival = look["own"], look["own"] - look["written"] if against else 0.0
         is_own = abs(own) >= abs(of_rival)
         does = "raises" if (own if is_own else of_rival) > 0 else "lowers"
-        mostly = f"{does} {quote_answer(answer if is_own else against)}"
-        because = name_reason(look).removeprefix("because of ")
+        mostly = f"{does} {words.quote_answer(answer if is_own else against)}"
+        because = words.name_reason(look).removeprefix("because of ")
         read = f"‘{label_token(found.tokens, look['key'], MAX_LABEL)}’"
         rows.append((look["head"], read, mostly, look["written"], -look["removal"], because))
     names = "head", "reads", "mostly", "writes", "lost without it", "looks there because of"
-    title = f"logits of {quote_answer(answer)}{' over its rival' if against else ''}; above 0: for it"
+    title = f"logits of {words.quote_answer(answer)}{' over its rival' if against else ''}; above 0: for it"
     columns = tuple(Column(name, digits=2) for name in names)
     return Table("answer", title, "answer", columns, tuple(rows), more=MORE)
 
