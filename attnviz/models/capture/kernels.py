@@ -55,8 +55,11 @@ def recompute(asked: Asked, output: Tensor, what: str) -> Recomputed:
     dtype = output.dtype
     exact = torch.float64 if dtype == torch.float64 else torch.float32
     mask = expand_mask(asked, (*output.shape[:-1], asked.key.shape[-2]))
-    added = None if mask is None or mask.dtype == torch.bool else mask
-    allowed = mask if added is None else find_allowed(collapse(added)).expand_as(added)
+    allowed = bias = None
+    if mask is not None:  # most are the same for all heads
+        few = collapse(mask)
+        allowed = few if few.dtype == torch.bool else find_allowed(few)
+        bias = torch.where(allowed, 0.0 if few.dtype == torch.bool else few, -torch.inf).expand(mask.shape)
     given = (side.to(dtype).to(exact) for side in (asked.query, asked.key, asked.value, output))
     query, key, value, of_kernel = map(to_batch_heads, given)
     n_batch, n_heads, n_queries, _ = of_kernel.shape
@@ -77,13 +80,12 @@ def recompute(asked: Asked, output: Tensor, what: str) -> Recomputed:
         for first in range(0, n_heads, step):
             of = (row, slice(first, first + step))
             sides = query[of], key[of], value[of], of_kernel[of]
-            bias, passing = (None if each is None else each[of] for each in (added, allowed))
             with full_precision():
-                worst = torch.maximum(worst, _work_out(sides, bias, passing, weights[of]))
+                missed = _work_out(sides, None if bias is None else bias[of], weights[of])
+            worst = torch.maximum(worst, missed)
     error = float(worst) / max(largest, torch.finfo(exact).tiny)
-    attendable = torch.ones((), dtype=torch.bool).expand(n_batch, n_queries, n_keys)
-    if allowed is not None:
-        attendable = (allowed[:, :1] if allowed.stride(1) == 0 else allowed).any(dim=1)
+    attendable = torch.ones((), dtype=torch.bool) if allowed is None else allowed.any(dim=1)
+    attendable = attendable.expand(n_batch, n_queries, n_keys)
     return Recomputed(weights, attendable, check_error(error, dtype, what))
 
 
@@ -98,24 +100,22 @@ def _make_mixture(d_value: int) -> Float[Tensor, "d_value mixed"]:
 
 def _work_out(
     sides: tuple[Tensor, Tensor, Tensor, Tensor],
-    added: Float[Tensor, "head query key"] | None,
-    allowed: Bool[Tensor, "head query key"] | None,
+    bias: Float[Tensor, "head query key"] | None,
     weights: Float32[Tensor, "head query key"],
 ) -> Float[Tensor, ""]:
     """Fill in the weights of some heads; return by how much they miss what the kernel gave.
 
-    `sides`: query, key, value and what the kernel gave, [head place d].
+    `sides`: query, key, value and what the kernel gave, [head place d]. `bias`: is added to scores, -inf forbids.
     """
     query, key, value, given = sides
     scores = query @ key.mT
-    if added is not None:
-        scores.add_(added)
-    if allowed is not None:
-        scores.masked_fill_(~allowed, -torch.inf)
+    empty = None
+    if bias is not None:
+        scores.add_(bias)
+        empty = (collapse(bias) == -torch.inf).all(dim=-1, keepdim=True)
     exact = torch.softmax(scores, dim=-1, out=weights if scores.dtype == weights.dtype else None)
     missed = (exact @ value - given).abs_()
-    if allowed is not None:
-        empty = ~allowed.any(dim=-1, keepdim=True)
+    if empty is not None and bool(empty.any()):
         exact.masked_fill_(empty, 0)  # NaN
         missed.masked_fill_(empty, 0)  # kernels give 0, NaN or the mean of the values to a query without keys
     if exact is not weights:

@@ -102,7 +102,8 @@ class ModulesAtWork:
     def locate(self) -> dict[str, Any]:
         """Count one more attention, and return where it stands, as a `Call` has it."""
         path, n_alike = self.find_path()
-        root = self.calls[0][0] if self.calls else None
+        root, inner = (self.calls[place][0] if self.calls else None for place in (0, -1))
+        is_fast = isinstance(inner, nn.MultiheadAttention) and not inner.training and not torch.is_grad_enabled()
         return {
             "path": path,
             "n_alike": n_alike,
@@ -111,13 +112,8 @@ class ModulesAtWork:
             "place_in_stack": self._place_in_stack,
             "run": self.calls[-1][1] if self.calls else 0,
             "root": "" if root is None else type(getattr(root, COMPILED, root)).__name__,
-            "lacks_fast_path": self._lacks_fast_path(),
+            "lacks_fast_path": is_fast,  # torch would have run it as one operator if nobody had looked
         }
-
-    def _lacks_fast_path(self) -> bool:
-        """Tell whether torch would have run the innermost module as one operator if nobody had looked."""
-        inner = self.calls[-1][0] if self.calls else None
-        return isinstance(inner, nn.MultiheadAttention) and not inner.training and not torch.is_grad_enabled()
 
     def name_attention(self) -> str:
         """Write what errors and notes call the attention that is computed now."""
