@@ -208,15 +208,17 @@ class ImageModel(HuggingFaceModel):
 
     def _find_places(self, photo: Photo, inputs: Inputs) -> tuple[str, Places]:
         """Find the last attention whose positions are parts of the image, and name those that are not."""
-        model, why = self.loaded.model, "no attention of one text to itself"
+        model, why, followed = self.loaded.model, "no attention of one text to itself", list[str]()
         with record(heads=[0]) as recording:
             self._attend(inputs)
         layers = {group: _list_layers(group, model) for group in recording.groups}
-        seen = []
-        for group in recording.groups:
-            (maps, *others) = recording.only(group)
-            seen.append((group, 1 + len(others), maps.provenance.facts.n_windows, maps.self_attention))
-        del recording, maps, others  # whose weights take room
+        for group in reversed(recording.groups):
+            maps = recording.only(group)
+            if maps[0].provenance.facts.n_windows:
+                why = f"{group} looks within each of {len(maps)} windows, which are records of their own"
+            elif len(maps) == 1 and maps[0].self_attention and layers[group]:
+                followed.append(group)
+        del recording, maps  # whose weights take room
         shares = read_shares(lambda image: self._prepare(photo, image), photo.image.size)
         name, pixels = find_pixels(inputs)
         markers = find_markers(model)
@@ -226,21 +228,15 @@ class ImageModel(HuggingFaceModel):
         def check(n_bytes: int) -> None:
             check_room("gradients, which tell where patches are,", room + n_bytes, self.spec.max_memory, SMALLER)
 
-        for group, n_records, n_windows, is_of_itself in reversed(seen):
-            if n_windows:
-                why = f"{group} looks within each of {n_records} windows, which are records of their own"
-            elif n_records == 1 and is_of_itself and layers[group]:
-                before = [each for name, several in layers.items() if name != group for each in several]
-                with enough_memory(), others_failure(self.name, InvalidModel, HINT):
-                    states = read_states(model, {**inputs, name: pixels}, layers[group][0], before, check)
-                found = locate(states, pixels, shares, {} if is_asked(model) else markers)
-                if isinstance(found, Places):
-                    return group, found
-                why = f"in {group} {found}"
-        raise InvalidModel(
-            f"which position of {self.name} is which part of the image is not known: {why}",
-            hint=HINT,
-        )
+        for group in followed:
+            before = [each for name, several in layers.items() if name != group for each in several]
+            with enough_memory(), others_failure(self.name, InvalidModel, HINT):
+                states = read_states(model, {**inputs, name: pixels}, layers[group][0], before, check)
+            found = locate(states, pixels, shares, {} if is_asked(model) else markers)
+            if isinstance(found, Places):
+                return group, found
+            why = f"in {group} {found}"
+        raise InvalidModel(f"which position of {self.name} is which part of the image is not known: {why}", hint=HINT)
 
 
 def _list_layers(group: str, model: nn.Module) -> list[nn.Module]:
