@@ -114,6 +114,14 @@ def test_a_renamed_job_and_another_config_are_differences(pair: Path) -> None:
     assert said() == ["job second is only in BEFORE.", "job renamed is only in AFTER."]
 
 
+def test_other_versions_are_told_and_no_difference(pair: Path) -> None:
+    manifest = batches.read(pair / "figures")
+    batches.write(pair / "figures", replace(manifest, versions={"torch": "2.14.0", "numpy": "3"}))
+    change(fingerprint="0" * 64)  # which follows from them
+    assert said() == []
+    assert diffed().versions == [("torch", "2.13.0", "2.14.0"), ("numpy", "none", "3")]
+
+
 @pytest.mark.parametrize(("by", "n_found"), [(0.9e-4, 0), (1.1e-4, 1), (-1.1e-4, 1)])
 def test_a_number_may_differ_by_the_tolerance(pair: Path, by: float, n_found: int) -> None:
     batches.change(pair / "figures", "first", lambda entry: batches.shifted(entry, "entropy", 0, 1, by))
