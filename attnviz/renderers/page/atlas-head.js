@@ -1,6 +1,6 @@
 // One head of an atlas: what it is called, attention by offset, words, moments as text, and its numbers.
 
-import { pathOf, spotsOf } from "./arcs.js";
+import { pathOf, spotsOf } from "./arc-paths.js";
 import { atlas, short, unnamed } from "./atlas-data.js";
 import { drawChart, dress } from "./axes.js";
 import { inkOn, paintOf, placeOf } from "./colour.js";

@@ -14,10 +14,6 @@ const FEWEST = 30; // numbers that make a box: quartiles of fewer would show wha
 const RADII = { lettered: 8.5, plain: 4, ofLine: 2.5 };
 export const N_COLOURS = 6;
 const DASHES = ["none", "5 3", "1 3"];
-const TURNS = {
-  linear: (value) => value,
-  log: Math.log10,
-};
 
 const isKnown = (value) => typeof value === "number" && Math.abs(value) <= MOST;
 export const isDrawn = ({ x, y }) => isKnown(x) && isKnown(y);
@@ -56,7 +52,7 @@ export const axesAround = ({ x_axis, y_axis }, inner) => [
   element("p", { class: "axis across" }, `${x_axis} →`),
 ];
 
-// `scales` says how x and y grow, see `TURNS`. How many labels found no room stands in the data of the picture.
+// `scales` says how x and y grow, "log" or evenly. How many labels found no room stands in the data of the picture.
 export function drawChart(chart, room, looks = looksOf([chart])) {
   const { kind, rows, names = [], at, scales = {} } = chart;
   const known = rows.filter(isDrawn);
@@ -193,13 +189,13 @@ function axisOf(numbers, scale = "linear") {
   const smallest = (some) => some.reduce((a, b) => Math.min(a, b), Infinity); // there may be very many
   const [least, most] = [smallest(numbers), -smallest(numbers.map((value) => -value))];
   const above0 = smallest(numbers.filter((value) => value > 0));
-  const lowest = scale === "log" ? Math.max(above0, most / DEEPEST) : least;
-  const turn = (value) => TURNS[scale](Math.max(value, lowest));
+  const isLog = scale === "log";
+  const lowest = isLog ? Math.max(above0, most / DEEPEST) : least;
+  const turn = (value) => (isLog ? Math.log10(Math.max(value, lowest)) : value);
   const [low, high] = [turn(lowest), turn(most)];
   const room = MARGIN * (high - low || Math.max(1, Math.abs(high)));
   const place = (value) => (turn(value) - low + room) / (high - low + 2 * room);
-  const ticks =
-    scale === "linear" ? roundNumbers(low - room, high + room) : powersBetween(lowest, most, scale === "log" ? 10 : 2);
+  const ticks = isLog ? powersOfTen(lowest, most) : roundNumbers(low - room, high + room);
   const apart = ticks.filter(([value]) => value > 2 * lowest);
   return {
     place,
@@ -218,14 +214,12 @@ function roundNumbers(low, high) {
   return values.map((value) => [value, written(value, digits)]);
 }
 
-// Of two only, from 0 on, what is a number of tokens.
-function powersBetween(low, high, base) {
-  const exponents = [low || 1, high].map((value) => Math.log(value) / Math.log(base));
-  const [first, last] = [Math.ceil(exponents[0] - 1e-9), Math.floor(exponents[1] + 1e-9)];
+function powersOfTen(low, high) {
+  const [first, last] = [Math.ceil(Math.log10(low) - 1e-9), Math.floor(Math.log10(high) + 1e-9)];
   const every = 1 + Math.floor((last - first) / (2 * N_TICKS));
-  const values = [];
-  for (let power = first; power <= last; power += every) values.push(base ** power);
-  return [...(low === 0 ? [0] : []), ...values].map((value) => [value, written(value, 4)]);
+  const ticks = [];
+  for (let power = first; power <= last; power += every) ticks.push([10 ** power, written(10 ** power, 4)]);
+  return ticks;
 }
 
 function written(value, digits) {

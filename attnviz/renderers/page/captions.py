@@ -1,6 +1,6 @@
 """What a page says about how exact it is. Knows the codings and no HTML."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from attnviz.renderers.page.packing import EXACT, Precision
 from attnviz.words import Language, phrase
@@ -24,11 +24,3 @@ def exactness_of_maps(
         if some_exact:
             yield phrase("about.differences", language)
     yield phrase("about.drawn", language)
-
-
-def exactness_of_factors(without: Sequence[str], language: Language) -> Iterator[str]:
-    """Yield sentences about single weights beside pooled cells; `without`: maps that hold none."""
-    yield phrase("about.factors", language)
-    if without:
-        name = "about.without_one" if len(without) == 1 else "about.without"
-        yield phrase(name, language, n=len(without), first=without[0])

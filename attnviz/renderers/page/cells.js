@@ -60,7 +60,8 @@ function intervalOf(code, { floor, fine }) {
 export class Cells {
   constructor(nRows, nColumns, allowed, stored, precision, shares) {
     Object.assign(this, { nRows, nColumns, allowed, stored, precision, shares });
-    this.middles = precision && middles(precision);
+    if (precision) precision.middles ??= middlesOf(precision); // one precision is of all maps of a page
+    this.middles = precision?.middles;
   }
 
   at(row, column) {
@@ -140,20 +141,14 @@ export class Cells {
 const isFine = (code, { fine }) => code >> 8 >= UNIT_LEVEL - fine;
 const fraction = (value) => `${value === 1 ? "1" : `1/${1 / value}`} (${Number(value.toPrecision(3))})`;
 
-const madeMiddles = new Map();
-
-// What stands for an interval in a picture or an order: its middle, by factors where it is wide. One precision is of
-// all maps of a page.
-function middles(precision) {
-  if (!madeMiddles.has(precision)) {
-    const made = new Float64Array((UNIT_LEVEL + 1) << 8);
-    for (const code of made.keys()) {
-      const [low, high] = intervalOf(code, precision);
-      made[code] = isFine(code, precision) || low === 0 ? (low + high) / 2 : Math.sqrt(low * high);
-    }
-    madeMiddles.set(precision, made);
+// What stands for an interval in a picture or an order: its middle, by factors where it is wide.
+function middlesOf(precision) {
+  const made = new Float64Array((UNIT_LEVEL + 1) << 8);
+  for (const code of made.keys()) {
+    const [low, high] = intervalOf(code, precision);
+    made[code] = isFine(code, precision) || low === 0 ? (low + high) / 2 : Math.sqrt(low * high);
   }
-  return madeMiddles.get(precision);
+  return made;
 }
 
 // The fewest digits that give the same float32 again.

@@ -8,7 +8,6 @@ import { makers } from "./views.js";
 const MOST_ROWS = 1000; // that a browser lays out at once; a copy has all of them
 const HEADERS = { group: write("ui.of"), label: write("ui.point") }; // of columns, as a reader knows them
 const SUMMARY = write("ui.summary").split("|");
-const CAPTIONS = { box: write("ui.box") };
 
 makers.charts = (panel) => {
   const drawers = [];
@@ -31,8 +30,7 @@ makers.charts = (panel) => {
       const parts = isPicture ? [place] : axesAround(chart, place);
       grid.append(element("figure", {}, heading, ...parts, missing, numbersOfChart(chart)));
     }
-    const captions = new Set(all.map(({ kind }) => CAPTIONS[kind]).filter(Boolean));
-    const hint = element("p", { class: "hint" }, [...captions].join(" "));
+    const hint = element("p", { class: "hint" }, all.some(({ kind }) => kind === "box") ? write("ui.box") : "");
     panel.append(element("section", {}, element("h2", {}, isolated(title)), keyOf(looks), grid, hint));
   }
   const draw = () => {

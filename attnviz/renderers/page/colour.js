@@ -45,25 +45,27 @@ export function imageOf(cells, scale, pool = 1) {
     image.data.set(colourAt(placeOf(values[at], scale), scale), 4 * at);
     image.data[4 * at + 3] = 255;
   }
-  const canvas = new OffscreenCanvas(width, height);
-  canvas.getContext("2d").putImageData(image, 0, 0);
-  return canvas;
+  return canvasOf(image);
 }
-
-const backdrops = new Map();
 
 // The image over which a map's cells lie, or null.
 export function backdropOf({ backdrop }) {
   if (backdrop === null) return null;
-  if (!backdrops.has(backdrop)) {
-    const { width, height, grey } = content.backdrops[backdrop];
-    const image = new ImageData(width, height);
-    for (const [place, shade] of bytesOf(grey).entries()) image.data.set([shade, shade, shade, 255], 4 * place);
-    const canvas = new OffscreenCanvas(width, height);
-    canvas.getContext("2d").putImageData(image, 0, 0);
-    backdrops.set(backdrop, canvas);
-  }
-  return backdrops.get(backdrop);
+  const held = content.backdrops[backdrop];
+  held.canvas ??= canvasOf(greyImage(held));
+  return held.canvas;
+}
+
+function greyImage({ width, height, grey }) {
+  const image = new ImageData(width, height);
+  for (const [place, shade] of bytesOf(grey).entries()) image.data.set([shade, shade, shade, 255], 4 * place);
+  return image;
+}
+
+function canvasOf(image) {
+  const canvas = new OffscreenCanvas(image.width, image.height);
+  canvas.getContext("2d").putImageData(image, 0, 0);
+  return canvas;
 }
 
 export function hatching(context) {

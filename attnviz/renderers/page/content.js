@@ -16,12 +16,9 @@ export const parts = content.parts.map((lengths) =>
     return halves[half].subarray(begin[half] - length, begin[half]);
   }),
 );
-const unpacked = new Map();
 
 export const rowsOf = (map) => content.axes[map.rows];
 export const columnsOf = (map) => content.axes[map.columns];
-export const isDifference = (scale) => scale.is_signed;
-export const hasQueries = (map) => map.has_queries;
 export const isLayered = (picture) => picture.maps.every((number) => maps[number].layer !== null);
 
 // What a head is known for, or nothing.
@@ -38,8 +35,8 @@ export function lineOfHead({ layer, head }) {
 export const tokenOf = (place, axis) => `${axis.positions[place]} ${axis.labels[place]}`;
 
 export function cellsOf(number) {
-  if (!unpacked.has(number)) unpacked.set(number, unpack(number));
-  return unpacked.get(number);
+  maps[number].cells ??= unpack(number);
+  return maps[number].cells;
 }
 
 function unpack(number) {

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from jaxtyping import Shaped
 
-from attnviz.renderers.page.captions import exactness_of_factors
 from attnviz.renderers.page.map_parts import Shared, share, share_bytes
 from attnviz.renderers.page.packing import EXACT, EXACT_BITS, pack
 from attnviz.report import Heatmap, WeightFactors
-from attnviz.words import Language
+from attnviz.words import Language, phrase
 
 ROOM = 10_000_000  # bytes of base64: with maps and labels, a page stays below 15 MB
 
@@ -36,10 +35,14 @@ def describe_factors(
     for part, (place, head) in enumerate(kept.items(), len(maps)):
         described[place] = {"part": part, **_describe_head(head, tokens, arrays)}
     numbers = [np.concatenate([of.query.ravel(), of.key.ravel(), of.log_sum_exp]) for of in kept.values()]
+    said = [phrase("about.factors", language)]
+    if without := [maps[place].title for place in heads if place not in kept]:
+        name = "about.without_one" if len(without) == 1 else "about.without"
+        said.append(phrase(name, language, n=len(without), first=without[0]))
     return (
         {"maps": described, "tokens": [*tokens.values()], "arrays": [*arrays.values()]},
         tuple(pack(each[None], EXACT) for each in numbers),
-        tuple(exactness_of_factors([maps[place].title for place in heads if place not in kept], language)),
+        tuple(said),
     )
 
 

@@ -1,5 +1,5 @@
 // A box that goes to a head, to all heads in the order of what they look at, or to a word.
-import { hasQueries, isLayered, maps, nameIn, rowsOf } from "./content.js";
+import { isLayered, maps, nameIn, rowsOf } from "./content.js";
 import { byId, content, element, write } from "./dom.js";
 import { nameOfRow } from "./readout.js";
 import { change, goTo, mapOf, pictureOf, state } from "./state.js";
@@ -38,7 +38,7 @@ function headsToFind() {
 
 function wordsToFind() {
   const map = mapOf();
-  if (!hasQueries(map)) return [];
+  if (!map.has_queries) return [];
   const other = content.screen.length ? "screen" : "matrix";
   const view = state.view === "overview" ? other : state.view;
   const goal = (names, query) => ({ names, go: () => change({ view, query, key: null }, true) });

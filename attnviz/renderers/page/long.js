@@ -9,15 +9,14 @@ import { long } from "./views.js";
 
 const N_AROUND = 12; // tokens on either side
 const firstOfTokens = content.axes.length;
-const unpackedFactors = new Map();
 
 for (const labels of content.factored.tokens) {
   content.axes.push({ labels, positions: labels.map((_, place) => String(place)) });
 }
 
 long.contextOf = (number, cells, scale) => {
-  if (!unpackedFactors.has(number)) unpackedFactors.set(number, unpackFactors(number));
-  return new Context(unpackedFactors.get(number), number, cells, scale);
+  maps[number].unpacked ??= unpackFactors(number);
+  return new Context(maps[number].unpacked, number, cells, scale);
 };
 
 function unpackFactors(number) {

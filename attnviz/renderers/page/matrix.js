@@ -1,6 +1,6 @@
 // One map and beside it its text, or of a very long text what stands around a pair.
 import { legend } from "./colour.js";
-import { cellsOf, columnsOf, hasQueries, isDifference, rowsOf } from "./content.js";
+import { cellsOf, columnsOf, rowsOf } from "./content.js";
 import { button, byId, element, hasRoomBeside, isolated, named, write } from "./dom.js";
 import { paint } from "./painting.js";
 import { FASTER, Plot } from "./plot.js";
@@ -16,7 +16,7 @@ export function matrix(panel) {
   const cells = cellsOf(state.map);
   const plot = new Plot(cells, map, scale, point);
   const context = map.factors ? long.contextOf(state.map, cells, scale) : null;
-  const hasText = !context && (hasQueries(map) || (isDifference(scale) && columnsOf(map).writing));
+  const hasText = !context && (map.has_queries || (scale.is_signed && columnsOf(map).writing));
   const passage = hasText ? new Passage(cells, map, scale, point) : null;
   function point(over) {
     plot.over = over;
@@ -37,7 +37,7 @@ export function matrix(panel) {
   tools.append(button(write("ui.fit"), () => plot.fit(), { "aria-label": write("ui.whole_map") }));
   const axes = `${map.row_axis} ↓, ${map.column_axis} →`;
   if (map.backdrop !== null) panel.append(element("h2", {}, isolated(`${pictureOf().title}: ${map.title}`)));
-  panel.append(tools, element("p", { class: "axis" }, axes), plot.frame, inWords(cells, map, isDifference(scale)));
+  panel.append(tools, element("p", { class: "axis" }, axes), plot.frame, inWords(cells, map, scale.is_signed));
   byId("beside").append(...(passage?.parts ?? []), ...(context ? [context.part] : []));
   if (rowsOf(map).texts && !hasRoomBeside.matches) panel.prepend(...byId("beside").children); // else far below
   plot.fit();

@@ -1,6 +1,5 @@
 // A matrix on its canvas: cells, the cross at the current cell, and labels.
 import { backdropOf, hatching, imageOf } from "./colour.js";
-import { hasQueries, isDifference } from "./content.js";
 import { colourOf, onDark } from "./dom.js";
 
 const FONT_SIZE = 11; // pixels, of a label
@@ -141,7 +140,7 @@ function paintLabels(plot) {
   eachLabel(plot, down, plot.pair ? [plot.pair[0]] : [], (text, at) => pen.fillText(text, gutter - 5, head + at));
   pen.textAlign = "left";
   const across = { labels: plot.columns, from: plot.left, length: plot.width, current: column, room: head - 5 };
-  const notable = () => (hasQueries(plot.map) && !isDifference(plot.scale) ? plot.cells.columnsThatGet(NOTABLE) : []);
+  const notable = () => (plot.map.has_queries && !plot.scale.is_signed ? plot.cells.columnsThatGet(NOTABLE) : []);
   eachLabel(plot, across, plot.pair ? [plot.pair[1]] : notable(), (text, at) => {
     pen.save();
     pen.translate(gutter + at, head - 5);

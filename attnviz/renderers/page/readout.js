@@ -1,13 +1,13 @@
 // The line that says in words what is pointed at, with its number in three digits, or as it is stored.
-import { columnsOf, hasQueries, isDifference, rowsOf, tokenOf } from "./content.js";
+import { columnsOf, rowsOf, tokenOf } from "./content.js";
 import { byId, named, say, write } from "./dom.js";
 import { scaleOf, state } from "./state.js";
 
 const DIGITS = 3;
 
-export const nameOfRow = (map, row) => (hasQueries(map) ? tokenOf(row, rowsOf(map)) : rowsOf(map).labels[row]);
+export const nameOfRow = (map, row) => (map.has_queries ? tokenOf(row, rowsOf(map)) : rowsOf(map).labels[row]);
 export const nameOfColumn = (map, column) =>
-  hasQueries(map) || map.has_keys ? tokenOf(column, columnsOf(map)) : columnsOf(map).labels[column];
+  map.has_queries || map.has_keys ? tokenOf(column, columnsOf(map)) : columnsOf(map).labels[column];
 export const namesOf = (map) => ({
   rows: rowsOf(map).labels.map((_, row) => nameOfRow(map, row)),
   columns: columnsOf(map).labels.map((_, column) => nameOfColumn(map, column)),
@@ -34,7 +34,7 @@ export const still = (hint) => ({ legend: () => "", mark: () => tell(hint), draw
 // A cell of a long text stands for `block` × `block` weights.
 export function tellCell(map, cells, row, column) {
   const { block } = map;
-  const where = block > 1 ? write(isDifference(scaleOf()) ? "ui.largest_of" : "ui.mean_of", { block }) : "";
+  const where = block > 1 ? write(scaleOf().is_signed ? "ui.largest_of" : "ui.mean_of", { block }) : "";
   // How many equal shares a weight is, where colours say that and the page knows the weight to a few per cent.
   const [number, times] = [said(cells, row, column), cells.at(row, column) / cells.shares[row]];
   const isKnown = scaleOf().is_multiple && cells.isAllowed(row, column) && cells.isFine(row, column);
@@ -47,5 +47,5 @@ export function tellCell(map, cells, row, column) {
     number,
   };
   const shares = isKnown ? write("ui.shares", { times: Number(times.toPrecision(2)) }) : "";
-  tell(...say(hasQueries(map) ? "ui.attends" : "ui.cell", values), shares);
+  tell(...say(map.has_queries ? "ui.attends" : "ui.cell", values), shares);
 }

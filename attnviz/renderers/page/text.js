@@ -1,6 +1,6 @@
 // The text itself beside its map: a word that is pointed at shades what it attends to, or what attends to it.
 import { inkOn, paintOf, placeOfCell } from "./colour.js";
-import { columnsOf, isDifference, rowsOf, tokenOf, writingOf } from "./content.js";
+import { columnsOf, rowsOf, tokenOf, writingOf } from "./content.js";
 import { button, chooser, content, element, isolated, named, roving, say, write } from "./dom.js";
 import { nameOfColumn, nameOfRow, said } from "./readout.js";
 import { change, state } from "./state.js";
@@ -44,16 +44,15 @@ export function shadeWord(word, cells, place, scale) {
 
 export class Passage {
   constructor(cells, map, scale, point) {
-    Object.assign(this, { cells, map, scale, signed: isDifference(scale), point });
+    Object.assign(this, { cells, map, scale, signed: scale.is_signed, point });
     this.isOneText = map.rows === map.columns;
     this.rows = this.words(rowsOf(map), write("ui.queries"));
     this.columns = this.isOneText ? this.rows : this.words(columnsOf(map), write("ui.keys"));
-    const sides = SIDES.map(([, title], side) => [side, title]);
-    const choose = (side) => change({ side: SIDES[side][0], query: state.key, key: state.query });
+    const choose = (side) => change({ side, query: state.key, key: state.query });
     const titled = (title, words) => [element("h2", { class: "axis" }, title), words];
     this.list = element("div", { class: "listed" });
     const passages = this.isOneText
-      ? [chooser(write("ui.shade"), sides, state.side === "from" ? 0 : 1, choose), this.rows]
+      ? [chooser(write("ui.shade"), SIDES, state.side, choose), this.rows]
       : [titled(map.row_axis, this.rows), titled(map.column_axis, this.columns)];
     if (rowsOf(map).texts) passages.reverse().unshift(element("p", { class: "hint" }, content.hint)); // they are long
     this.parts = [...passages.flat(), this.list];
