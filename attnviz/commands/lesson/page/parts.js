@@ -23,11 +23,10 @@ export const factor = (value) => (decimal(value).startsWith("−") ? `(${decimal
 export const few = (written, between) =>
   (written.length > MAX_WRITTEN ? [...written.slice(0, 3), "…"] : written).join(between);
 
-export const vector = (values) =>
-  `(${few(
-    values.map((each) => decimal(each)),
-    ", ",
-  )})`;
+export function vector(values) {
+  const written = values.map((each) => decimal(each));
+  return `(${few(written, ", ")})`;
+}
 
 // The components side by side: orange above 0, blue below, as strong as they are large; few are written, on paler ones.
 export function strip(name, values, largest) {
@@ -52,25 +51,13 @@ export const largestOf = (vectors) => Math.max(...vectors.flat(2).map(Math.abs))
 // A table that may be wider than the screen, and can be moved by the keyboard then. The first cell of a row names it.
 export function table(caption, heads, rows) {
   const columns = heads.map((head, at) => element("th", { scope: "col", class: at ? "number" : null }, head));
-  const lines = rows.map(([name, ...cells]) =>
-    element(
-      "tr",
-      {},
-      element("th", { scope: "row" }, name),
-      ...cells.map((cell) => element("td", { class: "number" }, cell)),
-    ),
-  );
-  return element(
-    "div",
-    { class: "wide", tabindex: 0, role: "region", "aria-label": caption },
-    element(
-      "table",
-      {},
-      element("caption", {}, caption),
-      element("thead", {}, element("tr", {}, ...columns)),
-      element("tbody", {}, ...lines),
-    ),
-  );
+  const lines = rows.map(([name, ...cells]) => {
+    const numbers = cells.map((cell) => element("td", { class: "number" }, cell));
+    return element("tr", {}, element("th", { scope: "row" }, name), ...numbers);
+  });
+  const head = element("thead", {}, element("tr", {}, ...columns));
+  const whole = element("table", {}, element("caption", {}, caption), head, element("tbody", {}, ...lines));
+  return element("div", { class: "wide", tabindex: 0, role: "region", "aria-label": caption }, whole);
 }
 
 // A switch for each head. What had the focus has it again.

@@ -63,16 +63,9 @@ export function pictureSection(place) {
   const own = element("p", { class: "warning" }, ...say("see.changed"), " ");
   own.append(button(write("see.own"), () => change({ temperature: 1, causal: false })));
   const checked = element("p", { class: "hint" });
-  place.append(
-    steps,
-    said,
-    svg,
-    written,
-    choosers("model", "layer", "head", "query", "key"),
-    element("label", { class: "chooser" }, causal, write("see.causal")),
-    own,
-    checked,
-  );
+  const which = choosers("model", "layer", "head", "query", "key");
+  const masking = element("label", { class: "chooser" }, causal, write("see.causal"));
+  place.append(steps, said, svg, written, which, masking, own, checked);
   const draw = () => {
     const work = attendChosen();
     for (const [step, item] of items.entries()) item.ariaCurrent = step === choice.step ? "step" : null;
@@ -97,17 +90,14 @@ export function pictureSection(place) {
 function writeOut(work) {
   const { key, query, step } = choice;
   const { keys, values, size } = chosenHead();
-  const product = few(
-    work.q.map((each, at) => `${factor(each)} × ${factor(keys[key][at])}`),
-    " + ",
-  );
+  const products = work.q.map((each, at) => `${factor(each)} × ${factor(keys[key][at])}`);
   const divisor = `${choice.temperature === 1 ? "" : `${decimal(choice.temperature, 2)} × `}√${size}`;
   const inside = work.shift ? `${decimal(work.masked[key])} − ${factor(work.shift)}` : decimal(work.masked[key]);
   const masked = work.masked[key] === work.scaled[key] ? "" : " → −∞";
   return [
     [`q${query} = ${vector(work.q)}`, `k${key} = ${vector(keys[key])}`, `v${key} = ${vector(values[key])}`],
     [
-      `q${query} · k${key} = ${product} = ${decimal(work.scores[key])}`,
+      `q${query} · k${key} = ${few(products, " + ")} = ${decimal(work.scores[key])}`,
       `÷ ${divisor}${work.bias ? ` + ${factor(work.bias[key])}` : ""} = ${decimal(work.scaled[key])}${masked}`,
     ],
     [`a${key} = exp(${inside}) ÷ ${decimal(work.total)} = ${decimal(work.weights[key])}`],
@@ -171,29 +161,22 @@ function numbers(values, x, size) {
   return values.map((value, at) => drawing("text", { x, y: middle(at, size) + 5, ...mark("key", at) }, decimal(value)));
 }
 
+// Queries and keys are compared, so one colour is as much in both.
+const largestOfBoth = () => largestOf([chosenHead().queries, chosenHead().keys]);
+
 const COLUMNS = {
   word: (_, size) =>
     positions.map((at) => {
       const chosen = at < queries.length ? mark("query", at) : {};
       return drawing("text", { y: middle(at, size) + 5, ...chosen }, shorten(tokenText(at)));
     }),
-  q: (_, size) =>
-    strips(
-      "q",
-      "query",
-      chosenHead().queries.slice(0, queries.length),
-      largestOf([chosenHead().queries, chosenHead().keys]),
-      size,
-    ),
-  k: (_, size) => strips("k", "key", chosenHead().keys, largestOf([chosenHead().queries, chosenHead().keys]), size),
+  q: (_, size) => strips("q", "query", chosenHead().queries.slice(0, queries.length), largestOfBoth(), size),
+  k: (_, size) => strips("k", "key", chosenHead().keys, largestOfBoth(), size),
   v: (_, size) => strips("v", "key", chosenHead().values, largestOf(chosenHead().values), size),
   score: (work, size) => numbers(work.masked, 4, size),
   map: (_, size) => {
-    const name = write("heads.head", { head: choice.head });
-    const map = drawMap(
-      queries.map((query) => attendChosen(query).weights),
-      name,
-    );
+    const rows = queries.map((query) => attendChosen(query).weights);
+    const map = drawMap(rows, write("heads.head", { head: choice.head }));
     return [embed(map, TOP, size.map, size.high * queries.length)];
   },
   weight: (work, size) => [

@@ -62,18 +62,9 @@ function fillTrial(place) {
   };
   const options = sequences.map((_, at) => [at, String(at)]);
   const [n, m] = [0, 1].map((at) => all.filter((each) => each[at]).length);
-  place.append(
-    paragraph("when.try", { one: one.name, many: many.name }),
-    element(
-      "div",
-      { class: "tools" },
-      chooser(write("when.sequence"), options, chosen.sequence, (sequence) => show({ sequence })),
-    ),
-    tokens,
-    switches,
-    answers,
-    paragraph("when.of_all", { all: sequences.length, n, m }),
-  );
+  const which = chooser(write("when.sequence"), options, chosen.sequence, (sequence) => show({ sequence }));
+  place.append(paragraph("when.try", { one: one.name, many: many.name }), element("div", { class: "tools" }, which));
+  place.append(tokens, switches, answers, paragraph("when.of_all", { all: sequences.length, n, m }));
   show();
 }
 
