@@ -88,15 +88,10 @@ export class Sentence {
       .filter(([key]) => key !== place)
       .flatMap(([key, looks]) =>
         looks.map(({ head, weight }, at) => {
-          const path = pathOf(spots, spots[place], spots[key], { at, width, isLeftwards });
-          const line = {
-            d: path,
-            stroke: head.colour,
-            "stroke-width": 1 + 4 * weight,
-            "data-head": head.title,
-            "data-key": key,
-          };
-          return drawing("path", line, drawing("title", {}, `${head.title}: ${this.labels[key]} ${inPercent(weight)}`));
+          const d = pathOf(spots, spots[place], spots[key], { at, width, isLeftwards });
+          const look = { stroke: head.colour, "stroke-width": 1 + 4 * weight };
+          const title = drawing("title", {}, `${head.title}: ${this.labels[key]} ${inPercent(weight)}`);
+          return drawing("path", { d, ...look, "data-head": head.title, "data-key": key }, title);
         }),
       );
     this.arcs.replaceChildren(...arcs);

@@ -12,6 +12,10 @@ const WIDTH = 340; // pixels of the curve
 const N_FIRST = 3; // moments of a kind
 const TELLING = 2; // equal shares, from which on a number is among the first
 export const SHADES = atlas.shades;
+const MOMENTS = [
+  ["strongest", "Strongest moments", "where one key takes most beyond an equal share; one of a text"],
+  ["random", "Random moments", "what it does all day; the same ones for every head"],
+];
 
 export function headCard(place) {
   const head = atlas.heads[place];
@@ -19,26 +23,13 @@ export function headCard(place) {
   const names = head.names.map(([pattern, strength]) =>
     element("li", {}, element("b", { class: "badge" }, atlas.letters[pattern]), ` ${pattern} ${strength}`),
   );
-  const kinds = ["strongest", "random"].map((each) => head.moments.filter(({ kind }) => kind === each));
-  return element(
-    "article",
-    { class: "card", "aria-labelledby": `head-${place}` },
-    title,
-    names.length
-      ? element("ul", { class: "tools names" }, ...names)
-      : element("p", { class: "hint" }, unnamed("no single pattern")),
-    ...(head.words.length ? [wordsOf(head)] : []),
-    ...momentsOf(
-      "Strongest moments",
-      "where one key takes most beyond an equal share; one of a text",
-      kinds[0],
-      head.name,
-    ),
-    ...momentsOf("Random moments", "what it does all day; the same ones for every head", kinds[1], head.name),
-    element("h3", {}, "Attention by offset from the query"),
-    curveOf(head),
-    ...numbersOf(place),
-  );
+  const none = element("p", { class: "hint" }, unnamed("no single pattern"));
+  const card = element("article", { class: "card", "aria-labelledby": `head-${place}` }, title);
+  card.append(names.length ? element("ul", { class: "tools names" }, ...names) : none);
+  if (head.words.length) card.append(wordsOf(head));
+  for (const [kind, heading, about] of MOMENTS) card.append(...momentsOf(head, kind, heading, about));
+  card.append(element("h3", {}, "Attention by offset from the query"), curveOf(head), ...numbersOf(place));
+  return card;
 }
 
 function wordsOf({ words }) {
@@ -46,27 +37,18 @@ function wordsOf({ words }) {
     element("li", {}, isolated(word), element("span", { class: "hint" }, ` ${short(lift)} × (${support})`)),
   );
   const about = element("span", { class: "hint" }, " × an equal share (times in the texts)");
-  return element(
-    "section",
-    {},
-    element("h3", {}, "Words attended to", about),
-    element("ul", { class: "tools" }, ...each),
-  );
+  const heading = element("h3", {}, "Words attended to", about);
+  return element("section", {}, heading, element("ul", { class: "tools" }, ...each));
 }
 
 // The first ones at once, the others when they are asked for.
-function momentsOf(title, about, moments, head) {
-  if (!moments.length) return [];
-  const shown = (some) => some.map((moment) => momentOf(moment, head));
-  const parts = [
-    element("h3", {}, title, element("span", { class: "hint" }, ` ${about}`)),
-    ...shown(moments.slice(0, N_FIRST)),
-  ];
-  const others = shown(moments.slice(N_FIRST));
-  return [
-    ...parts,
-    ...(others.length ? [element("details", {}, element("summary", {}, `${others.length} more`), ...others)] : []),
-  ];
+function momentsOf({ name, moments }, kind, title, about) {
+  const shown = moments.filter((moment) => moment.kind === kind).map((moment) => momentOf(moment, name));
+  if (!shown.length) return [];
+  const heading = element("h3", {}, title, element("span", { class: "hint" }, ` ${about}`));
+  const others = shown.splice(N_FIRST);
+  if (others.length) shown.push(element("details", {}, element("summary", {}, `${others.length} more`), ...others));
+  return [heading, ...shown];
 }
 
 function momentOf(moment, head) {
@@ -144,10 +126,8 @@ function numbersOf(place) {
   known.sort((a, b) => stands(b) - stands(a));
   const cells = known.map(({ title, unit, value, half, equal, chance }) => [title, unit, value, half, equal, chance]);
   const shown = cells.map((row) => row.map((cell, at) => (at < 2 ? cell : cell === null ? "" : short(cell))));
-  const columns = ["measure", "unit", "mean", "±", "equal share", "by chance ≤"].map((header) => ({
-    header,
-    unit: "",
-  }));
+  const headers = ["measure", "unit", "mean", "±", "equal share", "by chance ≤"];
+  const columns = headers.map((header) => ({ header, unit: "" }));
   const numeric = columns.map((_, at) => at > 1);
   const title = "Numbers: mean over texts ± half of its 95 % interval";
   const facts = atlas.heads[place].facts.flatMap(([name, said]) => [element("dt", {}, name), element("dd", {}, said)]);

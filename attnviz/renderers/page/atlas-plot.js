@@ -110,12 +110,8 @@ function gridOf(width) {
     height: Math.round(ABOVE + side * layers.length + AROUND),
   };
   const what = chosen().draw === "measure" ? chosen().y : "what they do";
-  const svg = drawing("svg", {
-    class: "chart",
-    ...size,
-    role: "group",
-    "aria-label": `layers × heads, coloured by ${what}`,
-  });
+  const label = `layers × heads, coloured by ${what}`;
+  const svg = drawing("svg", { class: "chart", ...size, role: "group", "aria-label": label });
   const every = Math.ceil(16 / side);
   for (const [row, layer] of layers.entries()) {
     if (row % every === 0) svg.append(textOf(BESIDE - 6, ABOVE + (row + 0.5) * side + 4, layer, "end"));

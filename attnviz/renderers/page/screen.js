@@ -123,12 +123,8 @@ function keyTo(...colours) {
 // How probable the answer is, or which number it is; and what becomes of it without a head.
 class AnswerBar {
   constructor(answer, heads) {
-    Object.assign(this, {
-      answer,
-      switches: new Map(),
-      said: element("b"),
-      without: element("span", { class: "hint" }),
-    });
+    Object.assign(this, { answer, switches: new Map() });
+    [this.said, this.without] = [element("b"), element("span", { class: "hint" })];
     const [name, against] = [answer.label, answer.against].map(isolated);
     const range = { role: "meter", "aria-label": answer.label, "aria-valuemin": 0, "aria-valuemax": 1 };
     this.bar = element("span", { class: "meter", ...range }, element("i"), element("i"));

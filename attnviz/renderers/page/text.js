@@ -103,14 +103,11 @@ export class Passage {
 export function strongestOf(map, cells, place, from = true, signed = false) {
   const strongest = cells.strongestOf(from ? place : null, from ? null : place, N_LISTED);
   const name = ([row, column]) => (from ? nameOfColumn(map, column) : nameOfRow(map, row));
-  const rows = strongest.map((cell) =>
-    element("tr", {}, element("td", {}, named(name(cell))), element("td", { class: "number" }, said(cells, ...cell))),
-  );
+  const rows = strongest.map((cell) => {
+    const number = element("td", { class: "number" }, said(cells, ...cell));
+    return element("tr", {}, element("td", {}, named(name(cell))), number);
+  });
   const own = from ? nameOfRow(map, place) : nameOfColumn(map, place);
-  const caption = element(
-    "caption",
-    {},
-    ...say(signed ? "ui.largest" : from ? "ui.most_to" : "ui.most_by", { own: named(own) }),
-  );
-  return { strongest, table: element("table", {}, caption, element("tbody", {}, ...rows)) };
+  const title = say(signed ? "ui.largest" : from ? "ui.most_to" : "ui.most_by", { own: named(own) });
+  return { strongest, table: element("table", {}, element("caption", {}, ...title), element("tbody", {}, ...rows)) };
 }
