@@ -18,6 +18,19 @@ from attnviz.shapes import PerHead
 
 SCORES = ("induction", "duplicate token", "previous token")
 N_FARTHER = 5  # lags beyond that of a token's first occurrence which scores are held against
+# What has an order that everybody knows, and a model may: which word comes next.
+LISTS = tuple(
+    tuple(words.split())
+    for words in (
+        "Monday Tuesday Wednesday Thursday Friday Saturday Sunday",
+        "January February March April May June July August September October November December",
+        "one two three four five six seven eight nine ten eleven twelve",
+        "1 2 3 4 5 6 7 8 9",
+        "A B C D E F G H I J K L",
+    )
+)
+MAX_STEP = 6  # by how much one word of a list comes after another, either way: of the shortest list
+STEPS = tuple(step for step in range(-MAX_STEP, MAX_STEP + 1) if step)
 
 
 def to_self(maps: AttentionMaps) -> Measurement:
@@ -177,3 +190,19 @@ def score_repeats(maps: AttentionMaps) -> tuple[dict[str, PerHead], Float64[np.n
     means = [np.diagonal(weights, -lag, axis1=2, axis2=3).mean(axis=-1, dtype=np.float64) for lag in lags]
     of_kinds = dict(zip(SCORES, (n - 1, n, 1), strict=True))
     return {name: means[lag] for name, lag in of_kinds.items()}, np.delete(means, [0, *of_kinds.values()], axis=0)
+
+
+def sum_by_step(maps: AttentionMaps) -> tuple[Float64[np.ndarray, "step layer head"], Int[np.ndarray, " step"]]:
+    """Sum what words of `LISTS` give to words of their list that stand before them, and count these pairs.
+
+    By how many places of the list the query comes after the key, as in `STEPS`. A head that knows what comes next gives
+    most at 1, from "Tuesday" to "Monday" (successor heads are those of Gould et al. 2023, arXiv:2312.09230, who find
+    them by what they write). Words that the model reads in several pieces do not count.
+    """
+    apart = 2 * MAX_STEP + max(map(len, LISTS))  # so that no word comes a step after one of another list
+    ranks = {word.lower(): apart * row + rank for row, words in enumerate(LISTS) for rank, word in enumerate(words)}
+    places = np.array([ranks.get(piece.strip().lower(), np.nan) for piece in maps.queries.pieces])
+    after = np.tril(places[:, None] - places)  # 0 for keys behind the query
+    pairs = [np.nonzero(after == step) for step in STEPS]
+    sums = [maps.weights[:, :, queries, keys].sum(axis=-1, dtype=np.float64) for queries, keys in pairs]
+    return np.array(sums), np.array([len(queries) for queries, _ in pairs])

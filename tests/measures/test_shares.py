@@ -7,7 +7,9 @@ from attnviz.errors import InvalidOption
 from attnviz.measures.patterns import is_punctuation
 from attnviz.measures.shares import (
     SCORES,
+    STEPS,
     score_repeats,
+    sum_by_step,
     to_first,
     to_next,
     to_previous,
@@ -116,3 +118,18 @@ def test_scores_are_the_means_of_diagonals_that_transformerlens_takes() -> None:
 def test_a_text_that_does_not_come_twice_is_refused() -> None:
     with pytest.raises(InvalidOption, match="does not repeat the first"):
         score_repeats(record(np.full((1, 1, 4, 4), 0.25), tokens(*WORDS)))
+
+
+def test_words_of_a_list_are_held_by_how_many_places_one_comes_after_the_other() -> None:
+    """Of one list at a time, and only keys that stand before the query."""
+    weights = np.random.default_rng(0).dirichlet(np.ones(6), (1, 2, 6))
+    sums, counts = sum_by_step(record(weights, tokens("Words", " Tuesday", " two", " monday", " Wednesday", " Friday")))
+    found = {step: (of.tolist(), n) for step, of, n in zip(STEPS, sums[:, 0], counts.tolist(), strict=True) if n}
+    pairs = {-1: [(3, 1)], 1: [(4, 1)], 2: [(4, 3), (5, 4)], 3: [(5, 1)], 4: [(5, 3)]}
+    assert found == {
+        step: (
+            [pytest.approx(sum(weights[0, head, *cell] for cell in cells), rel=1e-6) for head in range(2)],
+            len(cells),
+        )
+        for step, cells in pairs.items()
+    }

@@ -5,12 +5,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from attnviz.commands.survey.effects import COST, is_beyond_chance, list_costs, write_cost
+from attnviz.commands.survey.effects import COST, is_beyond_chance, list_costs, write_cost, write_head_cost
 from attnviz.commands.survey.files import Survey
 from attnviz.commands.survey.heads import MIN_SUPPORT, Head, find_telling, name_heads, top_words
 from attnviz.commands.survey.moments import KINDS
 from attnviz.commands.survey.survey import ABLATION, ON_REPEATS, ModelFacts
-from attnviz.commands.survey.tables import REPEATS, TEXTS, list_curves
+from attnviz.commands.survey.tables import PROBES, TEXTS, list_curves
 from attnviz.display import escape_for_display
 from attnviz.measures import MEASURES
 from attnviz.report import Atlas, Chart, Charts
@@ -77,14 +77,14 @@ def draw_heads(atlas: Atlas, named: Sequence[tuple[int, int]]) -> Charts:
 
 def _list_measures(numbers: Numbers) -> Iterator[dict[str, Any]]:
     """Yield what is measured of heads over the texts, and on repeated tokens."""
-    for (measure,), of in numbers.having("head").select(over=[TEXTS, REPEATS]).group("measure"):
+    for (measure,), of in numbers.having("head").select(over=[TEXTS, PROBES]).group("measure"):
         name, first, means = str(measure), of.rows()[0], of.array("mean")
         kind, of_texts = name.removeprefix(ABLATION), first["over"] == TEXTS
         about = DESCRIPTIONS.get(name, "what the right answer loses without it")
         yield {
             "title": name.replace("_", " ") if kind == name else COST.format(kind),
             "unit": first["unit"],
-            "about": about if of_texts else "share of attention, on random tokens that come twice",
+            "about": about if of_texts else "share of attention, on what the probe reads",
             "values": means.tolist(),
             "halves": (of.array("high") - means).tolist() if of_texts else [],
             "equal": of.array("equal")[0].item(),
@@ -130,8 +130,7 @@ def _list_facts(survey: Survey) -> Mapping[Head, list[tuple[str, str]]]:
             found[row["layer"], row["head"]].append((COST.format(kind), said))
     for cost in (survey.facts or ModelFacts()).costs:
         if len(cost.heads) == 1:
-            said = f"{cost.on_repeats:+.3f} nats per token on repeats, {cost.on_texts:+.3f} on texts"
-            found[cost.heads[0]].append((f"lost without it ({cost.kind})", said))
+            found[cost.heads[0]].append((f"lost without it ({cost.kind})", write_head_cost(cost)))
     for row in filter(is_beyond_chance, survey.tables.differences.rows()):
         measure, p_value = row["measure"].replace("_", " "), f"p {write_p_value(row['p_value'])} (Holm)"
         change = f"{row['change']:+.3g} ± {row['half']:.2g} {measure}, {p_value}"

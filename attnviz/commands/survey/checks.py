@@ -4,7 +4,7 @@ import shlex
 
 import numpy as np
 
-from attnviz.commands.survey.survey import OFFSET, ON_REPEATS, PATTERN, TOKENS, ModelFacts, SurveyInfo
+from attnviz.commands.survey.survey import OFFSET, ON_REPEATS, PATTERN, TOKENS, ModelFacts, SurveyInfo, choose_places
 from attnviz.commands.survey.words import COUNTS
 from attnviz.measures import PATTERNS
 from attnviz.records.head_names import name_offset
@@ -36,9 +36,13 @@ def check_info(info: SurveyInfo, facts: ModelFacts | None) -> None:
     known = set(facts.chance or facts.plain) == set(facts.plain) and {*facts.plain, *facts.shuffled} <= names
     if any(measure.level != "head" for measure in patterns) or not known:
         raise ValueError("its facts are of other patterns")
+    if set(facts.probes) != set(facts.probe_chance):
+        raise ValueError("its probes are held against nothing")
     costed = {head for cost in facts.costs for head in cost.heads}
     if not costed <= {*info.heads} or any(not cost.heads for cost in facts.costs):
         raise ValueError("its costs are of other heads")
+    if any({*cost.lost} != {*choose_places(cost.kind)} or {*cost.lost} != {*cost.chance} for cost in facts.costs):
+        raise ValueError("its costs are of other places")
     alone = {cost.heads for cost in facts.costs if cost.kind.endswith(ON_REPEATS)}
     if any((head,) not in alone for feed in facts.feeds for head in (feed.writer, feed.reader)):
         raise ValueError("its heads that feed others have no name")

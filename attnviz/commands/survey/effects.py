@@ -5,7 +5,7 @@ from math import nan
 from typing import Any
 
 from attnviz.commands.survey.files import Survey
-from attnviz.commands.survey.survey import ABLATION, N_SAMPLED, ON_REPEATS, ModelFacts
+from attnviz.commands.survey.survey import ABLATION, N_SAMPLED, ON_REPEATS, HeadCost, ModelFacts, choose_places
 from attnviz.commands.survey.tables import ALPHA
 from attnviz.display import format_count
 from attnviz.measures.class_differences import MAX_CLASSES
@@ -42,6 +42,12 @@ def choose_largest(costs: Costs) -> Costs:
 def write_cost(row: Mapping[str, Any]) -> str:
     """Write "+0.0181 ± 0.0120"."""
     return f"{row['mean']:+.4f}" + ("" if row["low"] is None else f" ± {row['high'] - row['mean']:.4f}")
+
+
+def write_head_cost(cost: HeadCost) -> str:
+    """Write what goes without heads where their kind was found and elsewhere: "+2.22 on repeats, -0.003 on texts"."""
+    said = (f"{cost.lost[at]:+.3f} on {at}" for at in choose_places(cost.kind))
+    return f"{', '.join(said)} (nats per token)"
 
 
 def is_beyond_chance(row: Mapping[str, Any]) -> bool:
@@ -113,25 +119,28 @@ def show_ablations(survey: Survey) -> Iterator[Table | Note]:
 def show_knockouts(survey: Survey) -> Iterator[Table | Note]:
     """Yield what a decoder loses without all heads of each kind, and without each: both beside heads at random."""
     costs = (survey.facts or ModelFacts()).costs
-    names = "kind", "heads", "repeats", "chance", "texts", "chance of texts", "matters"
-    columns = tuple(Column(name, minor=name in ("heads", "chance of texts")) for name in names)
-    together, alone = list[Row](), list[Row]()
+    names = "kind", "heads", "lost", "chance", "elsewhere", "chance there", "stands"
+    columns = tuple(Column(name, minor=name in ("heads", "chance there")) for name in names)
+    together, alone, first = list[Row](), list[Row](), list[int]()
     for cost in costs:
-        numbers = cost.on_repeats, cost.chance[0], cost.on_texts, cost.chance[1]
-        written = (f"{number:+.3f}" for number in numbers)
+        places = choose_places(cost.kind)
+        written = (f"{number:+.3f}" for at in places for number in (cost.lost[at], cost.chance[at]))
         heads = f"{len(cost.heads)}" if len(cost.heads) > 1 else "{}.{}".format(*cost.heads[0])
         row = (cost.kind, heads, *written, "yes" if cost.stands else "no")
-        (together if len(cost.heads) > 1 else alone).append(row)
-    first = tuple(place for place, row in enumerate(together) if str(row[0]).endswith(ON_REPEATS))
+        if len(cost.heads) == 1:
+            alone.append(row)
+            continue
+        first += [len(together)] if places[0] != "texts" else []
+        together.append(row)
     more = "The kinds that texts name: --table full." if 0 < len(first) < len(together) else ""
     title = "Nats per token lost without all heads of a kind"
-    yield Table("kinds-out", title, "facts", columns, tuple(together), first=first, more=more)
+    yield Table("kinds-out", title, "facts", columns, tuple(together), first=tuple(first), more=more)
     yield Table("heads-out", "Nats per token lost without one head", "facts", columns, tuple(alone), is_detail=True)
     if costs:
         n_alone = sum(row[-1] == "yes" for row in alone)
         yield Note(
-            f"A kind matters where it costs more than as many heads at random, and only where it was found: on random "
-            f"tokens that come twice, or on texts. Of {format_count(len(alone), 'heads')} alone, {n_alone} "
+            "A label stands where it costs more than as many heads at random do where it was found (repeats, lists in "
+            f"order, or texts), and nothing elsewhere. Of {format_count(len(alone), 'labels')} of one head, {n_alone} "
             f"{'does' if n_alone == 1 else 'do'}."
         )
 
@@ -145,7 +154,7 @@ def draw_circuit(survey: Survey) -> Iterator[Graph]:
     nodes = list[GraphNode]()
     for layer, head in heads:
         cost = alone[(layer, head),]
-        said = f"{cost.on_repeats:+.2f} nats per token on repeats without it, {cost.on_texts:+.3f} on texts"
+        said = f"lost without it: {write_head_cost(cost)}"
         kind, lane = cost.kind.removesuffix(ON_REPEATS), (head + 0.5) / survey.info.n_heads
         nodes.append(GraphNode(f"{layer}.{head}", layer, f"layer {layer}", said, note=kind, lane=lane))
     edges = list[GraphEdge]()

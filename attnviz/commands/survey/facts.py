@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnviz.commands.survey.survey import ModelFacts, SurveyInfo
+from attnviz.commands.survey.survey import ON_REPEATS, SUCCESSOR, ModelFacts, SurveyInfo
 from attnviz.commands.survey.words import measure_heads
 from attnviz.errors import InvalidOption, InvalidText
 from attnviz.measures import PATTERNS, SOME_TEXTS_MEASURES
 from attnviz.measures.rows import MAX_OFFSET, sum_by_distance
-from attnviz.measures.shares import SCORES, score_repeats
+from attnviz.measures.shares import LISTS, SCORES, STEPS, score_repeats, sum_by_step
 from attnviz.models.protocols import MEASURED, AttentionModel
 from attnviz.records.head_names import name_offset
 from attnviz.running.metrics import find_known_heads
@@ -22,6 +22,7 @@ from attnviz.text import Document
 N_TEXTS = 8  # of a random sample, that the model and random models read alike
 N_RANDOM = 20  # models of first weights
 N_REPEATED, N_DRAWS = 50, 10  # tokens that come twice, and how often others are drawn: as TransformerLens has them
+N_SHUFFLED = 2  # orders of the words of each list
 
 
 def check_facts(model: AttentionModel, asked: Sequence[str]) -> None:
@@ -56,8 +57,11 @@ def model_facts(
         facts = replace(facts, shuffled=_shares(model, map(" ".join, words), names))
     if "repeat" in asked:
         scores, wrong = score_draws(model, draw_repeats(model, N_DRAWS))
-        probes = {name: tuple(of_heads.ravel().tolist()) for name, of_heads in sorted(scores.items())}
-        facts = replace(facts, probes=probes, probe_chance=float(wrong.max(initial=0.0)))
+        scores = {f"{name}{ON_REPEATS}": of_heads for name, of_heads in sorted(scores.items())}
+        wrongs = dict.fromkeys(scores, float(wrong.max(initial=0.0)))
+        scores[SUCCESSOR], wrongs[SUCCESSOR] = score_lists(model)
+        probes = {name: tuple(of_heads.ravel().tolist()) for name, of_heads in scores.items()}
+        facts = replace(facts, probes=probes, probe_chance=wrongs)
     return facts
 
 
@@ -87,6 +91,25 @@ def score_draws(model: AttentionModel, drawn: Sequence[Sequence[int]]) -> tuple[
     """Return what `score_repeats` does, as means over several draws of tokens."""
     scores, wrong = zip(*(score_repeats(model.attention_of_ids(ids, "repeated tokens")) for ids in drawn), strict=True)
     return {name: np.mean([each[name] for each in scores], axis=0) for name in SCORES}, np.mean(wrong, axis=0)
+
+
+def score_lists(model: AttentionModel) -> tuple[PerHead, float]:
+    """Return what each head gives from a word of a list to the one that comes before it, in lists out of order.
+
+    Beside it the most that any head gives to a word by any other number of places before or after it. The words stand
+    apart by commas: so what looks at the token before looks at none of them.
+    """
+    draws = random.Random(0)  # noqa: S311 - no secret
+    texts = [write_list(draws.sample(words, len(words))) for words in LISTS for _ in range(N_SHUFFLED)]
+    sums, counts = zip(*(sum_by_step(model.attention(text, "lists")) for text in texts), strict=True)
+    means = np.sum(sums, axis=0) / np.maximum(np.sum(counts, axis=0), 1)[:, None, None]
+    place = STEPS.index(1)
+    return means[place], float(np.delete(means, place, axis=0).max())
+
+
+def write_list(words: Sequence[str]) -> str:
+    """Write a list behind a word that is none of it, on which attention may rest."""
+    return f"Words: {', '.join(words)}"
 
 
 def draw_repeats(model: AttentionModel, n_draws: int) -> list[list[int]]:

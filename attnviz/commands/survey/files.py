@@ -34,7 +34,7 @@ from attnviz.table.numbers import Numbers, add_up, stack
 from attnviz.table.parquet import INTEGER, NUMBER, encode_table, read_table
 
 NAME, MOMENTS, TEXTS = "attended.parquet", "moments.parquet", "texts-{}.parquet"
-SCHEMA = 8
+SCHEMA = 9
 HINT = "attnviz survey writes one."
 NO_TEXTS = Numbers.from_rows([], ["text"], TEXT_COLUMNS)
 

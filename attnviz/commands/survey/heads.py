@@ -1,5 +1,6 @@
 """What is read out of the tables of a survey head by head: names, words, and all of it for machines."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from itertools import chain, zip_longest
@@ -8,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from attnviz.commands.survey.files import Survey
-from attnviz.commands.survey.survey import WORD, ModelFacts
-from attnviz.commands.survey.tables import ALPHA, KEYS, SPREAD, TEXTS, list_curves
+from attnviz.commands.survey.survey import PLACES, WORD, ModelFacts
+from attnviz.commands.survey.tables import ALPHA, SPREAD, TEXTS, list_curves
 from attnviz.records.head_names import write_share
 from attnviz.report import Cell
 
@@ -77,9 +78,11 @@ def list_heads(survey: Survey) -> Iterator[dict[str, Any]]:
     facts, names = survey.facts or ModelFacts(), survey.tables.names.rows()
     kinds = {(row["layer"], row["head"]): row for row in names}  # of two names the one on repeats, which is the last
     chances = {row["pattern"]: row["chance"] for row in survey.tables.numbers.having("pattern").rows()}
-    lost = {cost.heads[0]: cost for cost in facts.costs if len(cost.heads) == 1}
+    lost = defaultdict[Head, dict[str, float]](dict)
+    for cost in (each for each in facts.costs if len(each.heads) == 1):
+        lost[cost.heads[0]] |= cost.lost
     for head, label in label_heads(survey).items():
-        kind, cost = kinds.get(head), lost.get(head)
+        kind = kinds.get(head)
         yield {
             "layer": head[0],
             "head": head[1],
@@ -87,21 +90,18 @@ def list_heads(survey: Survey) -> Iterator[dict[str, Any]]:
             "kind": kind and kind["pattern"],
             "share": kind and (None if np.isnan(kind["share"]) else kind["share"]),  # no text has any of the kind
             "null": kind and chances.get(kind["pattern"]),
-            "lost_on_repeats": cost and cost.on_repeats,
-            "lost_on_texts": cost and cost.on_texts,
+            **{f"lost_on_{place}": lost[head].get(place) for place in PLACES},
         }
 
 
 def survey_data(survey: Survey) -> Mapping[str, object]:
     """Return everything that is known of each head."""
-    info, (numbers, _, extremes, differences, classes) = survey.info, survey.tables
-    texts = {at: of.table.drop_columns([*KEYS, "rank"]).to_pylist() for at, of in extremes.group(*KEYS)}
+    info, (numbers, _, differences, classes) = survey.info, survey.tables
     measures = dict[str, dict[str, Any]]()
     for row in numbers.select(over=TEXTS).rows():
         level = "text" if row["layer"] is None else "layer" if row["head"] is None else "head"
         said = {"unit": row["unit"], "level": level, "n_texts": row["n"], "numbers": []}
         of_place = {name: row[name] for name in (*SPREAD, "equal")}
-        of_place["texts"] = texts.get(tuple(row[name] for name in KEYS), [])
         measures.setdefault(row["measure"], said)["numbers"].append(of_place)
     beyond = [row for row in differences.rows() if row["p_value"] < ALPHA]
     return {

@@ -1,9 +1,10 @@
 """What a decoder loses without the heads that a survey names: alone, all of a kind, and as many others at random.
 
 A label says what a head looks at. Whether it matters only leaving it out says: a kind that was found on tokens that
-come twice should cost there and not on texts, one that was found on texts should cost there and not on such tokens.
-Costs are held against those of as many heads at random that have no name but that of a sink, of the layers from the
-first to the last that the kind is in: whatever goes out in the first layers costs more, as all others read it.
+come twice should cost there and not on texts, one that was found on texts should cost there and not on such tokens
+(see `HeadCost.stands` for kinds that both have), and one that goes by lists where lists stand in order. Costs are held
+against those of as many heads at random that have no name but that of a sink, of the layers from the first to the last
+that the kind is in: whatever goes out in the first layers costs more, as all others read it.
 """
 
 import random
@@ -13,10 +14,11 @@ from functools import cache
 
 import numpy as np
 
-from attnviz.commands.survey.facts import draw_repeats, score_draws
+from attnviz.commands.survey.facts import draw_repeats, score_draws, write_list
 from attnviz.commands.survey.spec import SurveySpec
-from attnviz.commands.survey.survey import ON_REPEATS, HeadCost, HeadFeed, SurveyInfo
+from attnviz.commands.survey.survey import ON_REPEATS, HeadCost, HeadFeed, SurveyInfo, choose_places
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
+from attnviz.measures.shares import LISTS
 from attnviz.models.built_in import TRAINED
 from attnviz.models.protocols import AttentionModel, Continues
 from attnviz.records.head_names import SINKS
@@ -52,42 +54,45 @@ def measure_costs(
 
     Heads that only rest on a sink are left out together, not one by one: there are hundreds.
     """
-    repeats = draw_repeats(model, N_DRAWS)
     texts = list[Sequence[int]]()
     for document in documents[:N_TEXTS]:
         with suppress(InvalidText):
             texts.append(model.read_ids(document.text)[:N_TOKENS])
-    texts = [ids for ids in texts if len(ids) > 1]
+    read: dict[str, Sequence[Sequence[int]]] = {"repeats": draw_repeats(model, N_DRAWS)}
+    read |= {"texts": [ids for ids in texts if len(ids) > 1]}
+    read |= {"lists": [model.read_ids(write_list(words)) for words in LISTS]}
 
     @cache  # one head may have two names
-    def lose(heads: Heads) -> np.ndarray:
+    def measure_loss(place: str, heads: Heads) -> float:
         with model.without_heads(info.place(heads)):
-            twice = np.concatenate([model.losses(ids)[len(ids) // 2 :] for ids in repeats])
-            on_texts = np.concatenate([model.losses(ids) for ids in texts]) if texts else np.zeros(1)
-        return np.array([twice.mean(), on_texts.mean()])
+            losses = [model.losses(ids) for ids in read[place]]
+        if place == "repeats":  # of the second time
+            losses = [of[(len(of) + 1) // 2 :] for of in losses]
+        return float(np.concatenate(losses).mean()) if losses else 0.0
+
+    def lose(place: str, heads: Heads) -> float:
+        return measure_loss(place, heads) - measure_loss(place, ())
 
     telling = {kind: heads for kind, heads in kinds.items() if kind not in SINKS}
-    named = {head for heads in telling.values() for head in heads}
-    draws, found = random.Random(0), list[HeadCost]()  # noqa: S311 - no secret
-
-    def find_chance(near: Sequence[tuple[int, int]], size: int) -> tuple[float, float]:
-        pool = [head for head in near if head not in named]
-        pool = pool if size <= len(pool) else [*near]
-        drawn = [tuple(draws.sample(pool, size)) for _ in range(N_GROUPS)]
-        if size == 1:
-            drawn = [(head,) for head in draws.sample(pool, min(N_RANDOM, len(pool)))]
-        on_repeats, on_texts = np.max([np.abs(lose(heads) - lose(())) for heads in drawn], axis=0).tolist()
-        return max(LEAST, on_repeats), max(LEAST, on_texts)
-
+    named, found = {head for heads in telling.values() for head in heads}, list[HeadCost]()
+    # One order for all kinds, so that a head that is drawn for several is left out once.
+    order = random.Random(0).sample(info.heads, len(info.heads))  # noqa: S311 - no secret
     for kind, heads in kinds.items():
         asked = [heads] if len(heads) > 1 else []
         asked += [(head,) for head in heads if kind in telling]
-        layers = [layer for layer, _ in heads]
+        layers, draws = [layer for layer, _ in heads], random.Random(kind)  # noqa: S311 - no secret
         near = [head for head in info.heads if min(layers) <= head[0] <= max(layers)]
-        chances = {size: find_chance(near, size) for size in sorted({len(each) for each in asked})}
+        nameless, chances = [head for head in near if head not in named], dict[int, dict[str, float]]()
+        for size in sorted({len(each) for each in asked}):
+            pool = nameless if size <= len(nameless) else near
+            drawn: list[Heads] = [tuple(draws.sample(pool, size)) for _ in range(N_GROUPS)]
+            if size == 1:
+                drawn = [(head,) for head in sorted(pool, key=order.index)[:N_RANDOM]]
+            costs = {place: [abs(lose(place, each)) for each in drawn] for place in choose_places(kind)}
+            chances[size] = {place: max(LEAST, *of_place) for place, of_place in costs.items()}
         for each in asked:
-            on_repeats, on_texts = (lose(each) - lose(())).tolist()
-            found.append(HeadCost(kind, each, on_repeats, on_texts, chances[len(each)]))
+            lost = {place: lose(place, each) for place in choose_places(kind)}
+            found.append(HeadCost(kind, each, lost, chances[len(each)]))
     return tuple(found)
 
 

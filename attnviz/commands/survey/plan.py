@@ -67,6 +67,8 @@ def plan_survey(spec: SurveySpec, inputs: Inputs) -> SurveyPlan:
     Raises InvalidSource where there is none, InvalidText where none of the first has tokens, InvalidModel where the
     model does not attend to what it reads, InvalidOption where it cannot be held against what is asked for.
     """
+    from attnviz.models.device import return_gaps  # torch comes with it
+
     reference, stream = inputs.model, inputs.stream
     assert stream is not None
     n_texts, of_texts, sample = _read_texts(stream)
@@ -94,6 +96,7 @@ def plan_survey(spec: SurveySpec, inputs: Inputs) -> SurveyPlan:
     info, means = replace(_info(spec, stream, of_texts, maps, tuple(abilities)), n_texts=n_texts), None
     if "mean" in spec.ablations and isinstance(model, Ablatable):
         means = model.mean_outputs([document.text for document in sample[:N_SAMPLED]])
+    return_gaps()  # what was taken to read a text, which is drawn over many later
     shard, few = parse_shard(spec.shard), _choose_few(sample)
     return SurveyPlan(reference, stream, vocabulary, info, shard, spec.on_few_texts, few, knocks_out, means)
 

@@ -1,7 +1,7 @@
-"""What heads do over many texts: attention by distance, a row per head, extreme texts, and what to read with them."""
+"""What heads do over many texts: attention by distance, a row per head, and what to read with them."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -11,8 +11,8 @@ from attnviz.commands.survey.atlas import draw_heads, survey_atlas
 from attnviz.commands.survey.effects import draw_ablations, draw_circuit, show_ablations, show_classes, show_knockouts
 from attnviz.commands.survey.files import Survey
 from attnviz.commands.survey.spec import MergeSpec, SurveySpec
-from attnviz.commands.survey.survey import ABLATION, ON_REPEATS, TOKENS, WORD, ModelFacts, SurveyMeasure
-from attnviz.commands.survey.tables import FOR_LABELS, QUERIES, REPEATS, list_curves
+from attnviz.commands.survey.survey import ABLATION, ON_REPEATS, SUCCESSOR, TOKENS, WORD, ModelFacts, SurveyMeasure
+from attnviz.commands.survey.tables import FOR_LABELS, QUERIES, list_curves
 from attnviz.commands.survey.words import UNKNOWN
 from attnviz.display import escape_for_display, format_count, list_first
 from attnviz.errors import InvalidOption
@@ -28,10 +28,8 @@ from attnviz.views.captions import MAX_TITLE_LENGTH
 
 PICTURES = ("distance", "atlas", "ablations", "circuit")  # what those of a survey are called
 MAX_LINES, N_COLUMNS = 12, 4  # of one chart, and charts in a row
-MAX_LISTED = 32  # heads of which extreme texts are listed one by one in a report
-N_TELLING, N_EXTREME = 5, 2  # heads that are drawn, and with texts where there are many
-MORE = "All heads and measures, words, extreme texts: --table full, or the page that --open shows."
-SHOWN = 16  # characters of a text, which may take two columns each
+N_TELLING = 5  # heads that are named in the chart of all
+MORE = "All heads and measures, words: --table full, or the page that --open shows."
 LISTED_PLACES = {name_offset(offset) for offset in range(-3, 4)}  # farther ones only name heads
 N_WORDS = 3  # listed of each head
 N_NAMED = 3  # heads that are listed of each pattern
@@ -48,13 +46,13 @@ def write_survey(survey: Survey, spec: SurveySpec | MergeSpec) -> Events:
         return
     if not len(survey.texts):
         raise InvalidOption("no text has tokens", hint="Choose others with --split.")
-    report = survey_report(survey, spec.top, spec.figure.title)
+    report = survey_report(survey, spec.figure.title)
     drawn = yield from Pictures.from_options(spec.figure, PICTURES, "").write(report, survey.folder, None)
     yield replace(drawn, files=(*drawn.files, *survey.paths), rows=heads.survey_rows(survey))
 
 
-def survey_report(survey: Survey, top: int, title: str | None = None) -> Report:
-    """Show a survey of all its texts. `top` says how many extreme texts are listed on either side."""
+def survey_report(survey: Survey, title: str | None = None) -> Report:
+    """Show a survey of all its texts."""
     info, n = survey.info, len(survey.texts)
     telling, atlas = heads.find_telling(survey, N_TELLING), survey_atlas(survey)
     blocks = [
@@ -65,7 +63,6 @@ def survey_report(survey: Survey, top: int, title: str | None = None) -> Report:
         _patterns_table(survey),
         _means_table(survey, "head"),
         _words_table(survey),
-        *_extremes(survey, top, telling[:N_EXTREME]),
         *show_classes(survey),
         *show_ablations(survey),
         *show_knockouts(survey),
@@ -155,37 +152,12 @@ def _patterns_table(survey: Survey) -> Table:
 
 
 def _probes_table(survey: Survey) -> Table:
-    """Tabulate the probes, a row per head: induction, duplicate and previous token, on repeated random tokens."""
-    found = survey.tables.numbers.select(over=REPEATS)
-    probes = {str(name).removesuffix(ON_REPEATS): of.array("mean").tolist() for (name,), of in found.group("measure")}
+    """Tabulate the probes, a row per head: kinds on repeated random tokens, and successors on lists."""
+    probes = (survey.facts or ModelFacts()).probes
     rows = [(*of, *scores) for of, *scores in zip(survey.info.heads, *probes.values(), strict=True)] if probes else []
-    title = "Random tokens that come twice: shares of attention"
+    title = "Random tokens that come twice, and lists out of order: shares of attention"
     columns = tuple(map(Column, ("layer", "head", *probes)))
     return Table("probes", title, "facts", columns, tuple(rows), is_detail=True)
-
-
-def _extremes(survey: Survey, top: int, telling: Sequence[heads.Head]) -> Iterator[Table]:
-    """Yield the tables of texts to open, by their numbers.
-
-    Of many heads those that have a name, by one measure and one text each.
-    """
-    measures, (numbers, _, extremes, *_) = choose_shown_measures(survey, "head"), survey.tables
-    is_short = len(survey.info.heads) > MAX_LISTED
-    for measure in measures[:1] if is_short else measures:
-        rows = list[Row]()
-        for row in extremes.select(measure=measure.name, rank=[*range(1 if is_short else top)]).rows():
-            head = (row["layer"], row["head"])
-            if is_short and head not in (telling or survey.info.heads[:1]):
-                continue
-            number = f"{row['value']:.2g}" if row["value"] < 99.5 else f"{row['value']:,.0f}"  # no 1e+02
-            words = f"“{escape_for_display(row['words'], SHOWN)}”"
-            rows.append((*head, row["end"], row["index"], number, row["tokens"], words))
-        title = f"Extreme texts by {measure.title} ({measure.unit})"
-        title += " for their length" if numbers.select(measure=measure.name).array("slope").any() else ""
-        title += " (all heads: --json)" if is_short else ""
-        headers = map(Column, ("layer", "head", "extreme", "--index", "value"))
-        columns = (*headers, Column("tokens"), Column("first words"))
-        yield Table(f"extremes-{measure.name}", title, "facts", columns, tuple(rows), is_detail=True)
 
 
 def _words_table(survey: Survey) -> Table:
@@ -254,9 +226,13 @@ def _describe_labels(facts: ModelFacts) -> Iterator[str]:
                 f"the same {texts}."
             )
     if facts.probes:
-        best = f"{facts.probe_chance:.0%}, the most that any head gives to any other place before it"
-        tested = "; without the head it costs more than chance there, and nothing on texts" if facts.costs else ""
-        yield f"A label on repeats is a share from {MIN_SHARE:.0%} on and beyond {best}{tested}."
+        best = f"{facts.probe_chance[f'induction{ON_REPEATS}']:.0%}"
+        yield (
+            f"A label on repeats or lists is a share from {MIN_SHARE:.0%} on and beyond {best} or "
+            f"{facts.probe_chance[SUCCESSOR]:.0%}, the most that any head gives to any wrong place there."
+        )
+    if not facts.costs:
+        yield "Labels say what heads look at, not what goes without them."
 
 
 def _list_facts(survey: Survey) -> Iterator[tuple[str, str]]:

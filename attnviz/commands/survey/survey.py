@@ -6,6 +6,7 @@ from functools import cached_property
 from itertools import product
 
 from attnviz.records import Setting
+from attnviz.records.head_names import PLACE, SINKS
 
 TOKENS = "n_tokens"  # a column that is no measure; nor are those whose names begin as follows
 ABLATION = "without_head_"
@@ -13,6 +14,8 @@ QUERIES = f"{ABLATION}queries"  # a number that a text without another beside it
 N_SAMPLED = 256  # texts over which a head's output is a mean, where that takes its place
 WORD, PATTERN, OFFSET = "word", "pattern", "offset"  # what heads attend to
 ON_REPEATS = " on repeats"  # behind the name of what a head does with random tokens that come twice
+SUCCESSOR = "successor on lists"  # what a head does that looks from a word to the one that comes before it in a list
+PLACES = ("repeats", "texts", "lists")  # where it is measured what goes without heads
 
 
 @dataclass(frozen=True)
@@ -83,21 +86,36 @@ class SurveyInfo:
         return [f"{measure.name} {'.'.join(str(n) for n in at if n is not None)}".rstrip() for at in places]
 
 
+def choose_places(kind: str) -> tuple[str, str]:
+    """Return where a kind was found, so that its heads should cost something there, and where it is of no use."""
+    if kind == SUCCESSOR:
+        return "lists", "texts"
+    return ("repeats", "texts") if kind.endswith(ON_REPEATS) else ("texts", "repeats")
+
+
 @dataclass(frozen=True)
 class HeadCost:
-    """What a decoder loses where some heads give zeros: nats per token more than with all, on repeats and on texts."""
+    """What a decoder loses where some heads give zeros: nats per token more than with all."""
 
     kind: str  # what the heads are named
     heads: tuple[tuple[int, int], ...]  # a layer's own number and a head
-    on_repeats: float  # of the second time that random tokens come
-    on_texts: float
-    chance: tuple[float, float]  # on repeats and on texts, what as many heads at random cost at most
+    lost: dict[str, float]  # at the two of `choose_places`
+    chance: dict[str, float]  # there, what as many heads at random cost at most
 
     @property
     def stands(self) -> bool:
-        """Tell whether the heads cost more than chance where their kind was found, and nothing elsewhere."""
-        beyond = self.on_repeats > self.chance[0], self.on_texts > self.chance[1]
-        return beyond == ((True, False) if self.kind.endswith(ON_REPEATS) else (False, True))
+        """Tell whether the heads cost more than chance where their kind was found, and nothing where it is of no use.
+
+        What only rests on a sink says of itself that it does nothing, so that nothing is asked of it. A place from the
+        query and the same word are there to be looked at in any text, and so on random tokens that come twice: such
+        heads may cost elsewhere, too.
+        """
+        bare = self.kind.removesuffix(ON_REPEATS)
+        if bare in SINKS:
+            return True
+        is_missed, is_missed_elsewhere = (self.lost[at] > self.chance[at] for at in choose_places(self.kind))
+        is_anywhere = PLACE.fullmatch(bare) is not None or bare == "same word"
+        return is_missed and (is_anywhere or not is_missed_elsewhere)
 
 
 @dataclass(frozen=True)
@@ -120,8 +138,8 @@ class ModelFacts:
     plain: dict[str, tuple[float, ...]] = field(default_factory=dict)  # by measure or offset: the mean of each head
     chance: dict[str, float] = field(default_factory=dict)  # the largest mean of any head of any random model
     shuffled: dict[str, tuple[float, ...]] = field(default_factory=dict)  # as `plain`, words in random order
-    probes: dict[str, tuple[float, ...]] = field(default_factory=dict)  # by score: each head's, on repeated tokens
-    probe_chance: float = 0.0  # the largest mean of any head at any other place: see `score_repeats`
+    probes: dict[str, tuple[float, ...]] = field(default_factory=dict)  # by kind: each head's, on repeats and lists
+    probe_chance: dict[str, float] = field(default_factory=dict)  # by kind: the most of any head at any wrong place
     costs: tuple[HeadCost, ...] = ()  # of a decoder: see `measure_costs`
     feeds: tuple[HeadFeed, ...] = ()  # see `measure_feeds`
     named: tuple[str, ...] = ()  # what each head looks at, by the model's card if it has one

@@ -29,7 +29,7 @@ READER = ((5, 0),)
 
 
 class Reader:
-    """A decoder of which each token costs 1 nat; without 2.1 the second half of repeats costs 3 more.
+    """A decoder of which each token costs 1 nat; without 2.1 the second half of repeats costs 3 more, a list 2.
 
     Its head 5.0 gives .8 to what stood behind a token's first occurrence, .2 without 2.1 and .7 without 2.2.
     """
@@ -57,35 +57,50 @@ class Reader:
         return 40
 
     def read_ids(self, text: str) -> list[int]:
-        return [*range(len(text))]
+        first = 1000 * (", " in text)  # of lists
+        return [*range(first, first + len(text))]
 
     def losses(self, ids: Sequence[int]) -> np.ndarray:
         costs = np.ones(len(ids) - 1)
         if (0, 1) in self.out and ids[0] == ids[len(ids) // 2]:
             costs[len(ids) // 2 :] += 3.0
+        if (0, 1) in self.out and ids[0] >= 1000:
+            costs += 2.0
         return costs
 
 
 def test_costs_are_of_each_kind_of_each_head_and_of_as_many_at_random() -> None:
     kinds: dict[str, Any] = {"first token": ((5, 4), (5, 5)), "induction on repeats": ((2, 1), (2, 3))}
+    kinds["successor on lists"] = ((2, 1),)
     reader: Any = Reader()
     costs = measure_costs(reader, INFO, [Document("words of a text", "a", "a")], kinds)
-    found = {(cost.kind, cost.heads): (cost.on_repeats, cost.on_texts) for cost in costs}
-    assert found["induction on repeats", ((2, 1), (2, 3))] == (3.0, 0.0)
-    assert found["induction on repeats", ((2, 1),)] == (3.0, 0.0)
+    found = {(cost.kind, cost.heads): cost.lost for cost in costs}
+    assert found["induction on repeats", ((2, 1), (2, 3))] == {"repeats": 3.0, "texts": 0.0}
+    assert found["induction on repeats", ((2, 1),)] == {"repeats": 3.0, "texts": 0.0}
+    assert found["successor on lists", ((2, 1),)] == {"lists": 2.0, "texts": 0.0}
     assert ("first token", ((5, 4),)) not in found  # heads that rest are left out together
-    assert {cost.chance for cost in costs if cost.kind.startswith("ind")} == {
-        (LEAST, LEAST)
-    }  # of heads at random 2.1 is none
+    of_random = [cost.chance for cost in costs if cost.kind.startswith("ind")]
+    assert of_random == [{"repeats": LEAST, "texts": LEAST}] * 3  # of heads at random 2.1 is none
     of_layers = [measure_costs(reader, INFO, [], {"itself": ((layer, 0),)})[0].chance for layer in (2, 5)]
-    assert of_layers == [(3.0, LEAST), (LEAST, LEAST)]  # of the same layers
+    assert of_layers == [{"texts": LEAST, "repeats": most} for most in (3.0, LEAST)]  # of the same layers
     assert measure_costs(reader, INFO, [], {}) == ()
 
 
-def test_a_kind_stands_where_it_was_found_and_nowhere_else() -> None:
-    for lost, stands in (((0.5, 0.1), (True, False)), ((0.1, 0.5), (False, True)), ((0.5, 0.5), (False, False))):
-        kinds = ("induction on repeats", "previous token")
-        assert tuple(HeadCost(kind, ((0, 0),), *lost, (0.2, 0.3)).stands for kind in kinds) == stands
+@pytest.mark.parametrize(
+    ("kind", "stands"),
+    [
+        ("induction on repeats", (False, True, False, False)),
+        ("punctuation", (False, False, True, False)),
+        # There to be looked at on repeats and texts alike.
+        ("previous token on repeats", (False, True, False, True)),
+        ("3 before", (False, False, True, True)),
+        ("first token", (True, True, True, True)),  # It says of itself that it does nothing.
+    ],
+)
+def test_a_label_stands_where_its_kind_was_found_and_nowhere_else(kind: str, stands: tuple[bool, ...]) -> None:
+    chance = {"repeats": 0.2, "texts": 0.3}
+    lost = [dict(zip(chance, of, strict=True)) for of in ((0.1, 0.1), (0.5, 0.1), (0.1, 0.5), (0.5, 0.5))]
+    assert tuple(HeadCost(kind, ((0, 0),), of, chance).stands for of in lost) == stands
 
 
 def test_who_feeds_whom_is_what_is_left_of_a_pattern_beyond_heads_at_random() -> None:
@@ -95,7 +110,10 @@ def test_who_feeds_whom_is_what_is_left_of_a_pattern_beyond_heads_at_random() ->
     assert (feed.writer, feed.reader) == ((2, 1), (5, 0))
     assert (feed.before, feed.after, feed.least) == pytest.approx((0.8, 0.2, 0.7), abs=1e-6)
     assert measure_feeds(reader, INFO, {"induction on repeats": READER}) == ()
-    alone = [HeadCost(kind, heads[:1], 3.0, 0.0, (LEAST, LEAST)) for kind, heads in kinds.items()]
+    alone = [
+        HeadCost(kind, heads[:1], {"repeats": 3.0, "texts": 0.0}, {"repeats": LEAST, "texts": LEAST})
+        for kind, heads in kinds.items()
+    ]
     survey: Any = SimpleNamespace(info=INFO, facts=ModelFacts(costs=(*alone,), feeds=(feed,)))
     (graph,) = draw_circuit(survey)
     assert [(node.name, node.note, node.row) for node in graph.nodes] == [

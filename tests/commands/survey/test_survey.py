@@ -21,11 +21,12 @@ from attnviz.commands.survey.files import NAME, Survey, load_files
 from attnviz.commands.survey.heads import label_heads, top_words
 from attnviz.commands.survey.report import survey_report
 from attnviz.commands.survey.spec import MergeSpec, SurveySpec, parse_shard
-from attnviz.commands.survey.survey import OFFSET, WORD, HeadCost, SurveyInfo, SurveyMeasure
+from attnviz.commands.survey.survey import OFFSET, SUCCESSOR, WORD, HeadCost, SurveyInfo, SurveyMeasure
 from attnviz.commands.survey.words import MASS_BITS
 from attnviz.errors import InputError, InvalidModel, InvalidOption, InvalidRecord
 from attnviz.measures import measure_maps
 from attnviz.measures.patterns import find_own_brackets
+from attnviz.measures.shares import SCORES
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import EVERY, MEASURED, LayersAndHeads
 from attnviz.options import build
@@ -92,7 +93,6 @@ def test_shards_in_any_order_and_a_run_that_was_left_give_the_bytes_of_one_run(t
 def test_numbers_are_those_of_a_plain_loop(tmp_path: Path, reviews: tuple[str, ...]) -> None:
     found = run(tmp_path, measure=("all",))
     model = open_model()
-    logs = np.log([len(model.attention(text).keys) for text in reviews])
     for name in ("entropy", "distance", "to_same_word", "vendi_score"):
         per_text = np.array(
             [measure_maps(model.attention(text, choice=MEASURED), [name])[0].values.ravel() for text in reviews]
@@ -103,15 +103,7 @@ def test_numbers_are_those_of_a_plain_loop(tmp_path: Path, reviews: tuple[str, .
         quantiles = np.quantile(per_text, (0.05, 0.5), axis=0, method="inverted_cdf")
         found_quantiles = [[of[f"quantile {share}"] for of in numbers] for share in (0.05, 0.5)]
         np.testing.assert_allclose(found_quantiles, quantiles, atol=1e-8)
-        top = numbers[0]["texts"][0]
-        slope = load_files(tmp_path).tables.numbers.select(measure=name).array("slope")[0]
-        assert slope == pytest.approx(np.polyfit(logs, per_text[:, 0], 1)[0], rel=1e-4, abs=1e-6)
-        rest = per_text[:, 0] - slope * logs  # a text is extreme for its length
-        assert (top["index"], top["value"]) == (int(rest.argmax()), pytest.approx(per_text[rest.argmax(), 0], abs=1e-8))
-        assert top["name"] == f"sample train[{top['index']}]"
-        assert top["tokens"] == pytest.approx(np.exp(logs[top["index"]]))
-        assert reviews[top["index"]].startswith(top["words"].removesuffix("…"))
-    tokens = round(np.exp(logs).sum())
+    tokens = sum(len(model.attention(text).keys) for text in reviews)
     assert data(found)["texts"] == {"name": "sample train[:12]", "number": 12, "tokens": tokens}
 
 
@@ -213,8 +205,6 @@ def test_copies_of_a_text_are_counted_and_show_no_spread(tmp_path: Path) -> None
     numbers = data(alone)["measures"]["entropy"]["numbers"][0]
     assert (numbers["low"], numbers["high"]) == (None, None)
     assert data(alone)["measures"]["without_head_queries"]["n_texts"] == 0
-    titles = [table.title for table in report(alone).tables]
-    assert "Extreme texts by entropy (nats)" in titles
 
 
 def test_each_text_twice_tests_what_each_once_does(tmp_path: Path) -> None:
@@ -249,21 +239,23 @@ def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
         attended[OFFSET, offset][head] = round(share * found.n_queries * 2**MASS_BITS)
     changed = Numbers.from_rows(attended.values(), found.attended.keys)
     induction, others = tuple(0.8 * (place == 50) for place in range(72)), (0.0,) * 72
-    facts = replace(known(found.facts), probes={"induction": induction, "duplicate token": others})
+    facts = replace(known(found.facts), probes={"induction on repeats": induction, SUCCESSOR: others})
     plain = {name: tuple([0.9] * 72) for name in facts.plain}
-    facts = replace(facts, plain=plain, probe_chance=0.1)
-    whole = survey_report(replace(found, attended=changed, facts=facts), 3)
+    facts = replace(facts, plain=plain, probe_chance={"induction on repeats": 0.1, SUCCESSOR: 0.1})
+    whole = survey_report(replace(found, attended=changed, facts=facts))
     tables = {table.name: table for table in whole.tables}
     named = {row[0]: row[1] for row in tables["patterns"].rows if row[1] != "-"}
     assert named == {"previous token": "3.4, 0.3", "2 after": "5.5", "induction on repeats": "4.2"}
     assert {row[0]: row[2] for row in tables["patterns"].rows}["previous token"] == "3.4"
-    cost = HeadCost("induction on repeats", ((4, 2),), 0.0, 0.0, (0.01, 0.01))
-    fallen = replace(found, attended=changed, facts=replace(facts, costs=(cost,)))
-    assert len(fallen.tables.names) == 3  # nothing is lost without it
+    none = {"repeats": 0.0, "texts": 0.0}
+    labels = (("induction on repeats", (4, 2)), ("previous token", (0, 3)))
+    costs = tuple(HeadCost(kind, (head,), none, none) for kind, head in labels)
+    fallen = replace(found, attended=changed, facts=replace(facts, costs=costs))
+    assert len(fallen.tables.names) == 2  # nothing is lost without them
     shown = render(whole, "answer", Screen(80))
     assert shown.count("\n") <= 30, shown
-    assert "All heads and measures, words, extreme texts: --table full" in shown
-    assert render(whole, "full", Screen(80)).count("\n") > 150
+    assert "All heads and measures, words: --table full" in shown
+    assert render(whole, "full", Screen(80)).count("\n") > 100
     assert [head["names"] for head in known(whole.atlas)["heads"] if head["names"]] == [
         (("previous token", "60 %"),),
         (("previous token", "90 %"),),
@@ -312,14 +304,14 @@ def test_a_head_that_attends_to_own_brackets_is_labelled_so_over_the_texts_that_
     assert [column_of(found, f"to_{name}", "n") for name in ("own_bracket", "self")] == [[10] * 2, [25] * 2]
     assert column_of(found, "to_own_bracket", "equal") == [pytest.approx((1 / 4 + 1 / 3) / 2)] * 2
     assert column_of(found, "to_self", "equal") == [pytest.approx((15 / 4 + 5 / 2 + 5 / 3) / 25)] * 2
-    said = survey_report(found, 3)
+    said = survey_report(found)
     assert "to own bracket: means over the 10 of 25 texts that have such tokens." in [note.text for note in said.notes]
     said_of: Any = said.data["measures"]
     assert (said_of["to_own_bracket"]["n_texts"], said_of["to_own_bracket"]["numbers"][0]["mean"]) == (10, 1.0)
     assert "own bracket" not in str(label_heads(survey_of(tmp_path / "rare", model, info, documents[:-1], facts)))
     without = survey_of(tmp_path / "without", model, info, documents[:1], facts)
     assert column_of(without, "to_own_bracket", "mean") == []
-    assert "to own bracket: no text has such tokens." in [note.text for note in survey_report(without, 3).notes]
+    assert "to own bracket: no text has such tokens." in [note.text for note in survey_report(without).notes]
 
 
 def test_what_was_not_asked_for_is_refused(tmp_path: Path) -> None:
@@ -407,7 +399,7 @@ def test_what_is_lost_without_a_head_is_tested_and_merges_too(tmp_path: Path) ->
     assert in_survey == pytest.approx(np.mean(lost, axis=0).tolist(), abs=1e-6)
     numbers = data(found)["measures"]["without_head_zero"]["numbers"]
     assert -1 <= numbers[0]["smallest"] < numbers[0]["mean"] < numbers[0]["largest"] <= 1
-    assert set(data(found)["facts"]["probes"]) == {"induction", "duplicate token", "previous token"}
+    assert set(data(found)["facts"]["probes"]) == {f"{name} on repeats" for name in SCORES} | {SUCCESSOR}
     with pytest.raises(InvalidModel, match="random weights and cannot classify"):
         run(tmp_path / "x", model="random:2", ablate=("zero",))
     with pytest.raises(InvalidOption, match=r"no --ablate .all.\. There are zero"):
@@ -487,7 +479,7 @@ def test_the_probe_reads_random_tokens_twice_and_scores_as_transformerlens_does(
     pattern, seq_len = torch.tensor(np.stack([np.concatenate(maps.weights) for _, maps in read])), 50
     for name, offset in (("induction", 1 - seq_len), ("duplicate token", -seq_len), ("previous token", -1)):
         stripe = pattern.diagonal(dim1=-2, dim2=-1, offset=offset)
-        assert found[name] == pytest.approx(stripe.mean(dim=(0, -1)).tolist(), rel=1e-5)
+        assert found[f"{name} on repeats"] == pytest.approx(stripe.mean(dim=(0, -1)).tolist(), rel=1e-5)
 
 
 def test_two_surveys_differ_by_their_means_and_by_whatever_else_they_hold(tmp_path: Path) -> None:
