@@ -25,14 +25,7 @@ from attnviz.renderers.figure.layout import (
     TextLine,
     line_room,
 )
-from attnviz.renderers.figure.scale import (
-    OVER_IMAGE,
-    Colours,
-    colours_of,
-    ground,
-    ink_on,
-    numbers_in,
-)
+from attnviz.renderers.figure.scale import OVER_IMAGE, Colours, colours_of, ground, ink_on, numbers_in
 from attnviz.renderers.figure.style import FONT_FILES, HAIRLINE
 from attnviz.renderers.figure.text import drawable, is_plain
 from attnviz.shapes import Grey

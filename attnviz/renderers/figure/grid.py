@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, floor
 from typing import NamedTuple
 
-from attnviz.renderers.figure.header import MARGIN, MIN_WIDTH, Across, BarPlan, ceil_to_pixel, height_of, ordinal
+from attnviz.renderers.figure.colour_bar import Across, BarPlan
+from attnviz.renderers.figure.header import MARGIN, MIN_WIDTH, ceil_to_pixel, height_of, ordinal
 from attnviz.renderers.figure.layout import (
     GAP,
     MAX_LINES,

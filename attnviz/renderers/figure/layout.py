@@ -1,4 +1,4 @@
-"""How large cells, labels and the colour bar's ticks have to be. Draws nothing and gives nothing a place.
+"""How large the cells of maps and their labels have to be. Draws nothing and gives nothing a place.
 
 Lengths are inches, text sizes points.
 """

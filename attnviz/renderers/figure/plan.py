@@ -8,18 +8,16 @@ from itertools import chain, count
 from math import ceil, inf
 
 from attnviz.errors import TooLarge
+from attnviz.renderers.figure.colour_bar import Across, place_bar, plan_bar
 from attnviz.renderers.figure.grid import GridPlan, list_caveats, place_maps, plan_across
 from attnviz.renderers.figure.header import (
     HATCHED,
     MARGIN,
-    Across,
     ceil_to_pixel,
     frame,
     header_of,
     height_of,
     paragraph,
-    place_bar,
-    plan_bar,
     refuse_width,
 )
 from attnviz.renderers.figure.headings import ABOVE, name_edges, place_headings, say_above, wrap_headings, write_tokens

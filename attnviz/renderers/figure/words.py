@@ -10,17 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnviz.renderers.figure.header import (
-    MARGIN,
-    MIN_WIDTH,
-    Across,
-    ceil_to_pixel,
-    frame,
-    header_of,
-    place_bar,
-    plan_bar,
-    refuse_width,
-)
+from attnviz.renderers.figure.colour_bar import Across, place_bar, plan_bar
+from attnviz.renderers.figure.header import MARGIN, MIN_WIDTH, ceil_to_pixel, frame, header_of, refuse_width
 from attnviz.renderers.figure.layout import GAP, POINT, Box, FigurePlan, Room, TextLine, Word, maps_of, spell_maps
 from attnviz.renderers.figure.scale import plan_ticks
 from attnviz.renderers.figure.style import GREY, SIZES
