@@ -75,7 +75,7 @@ def test_tokens_where_they_stand_and_their_pictures(case: Text, run_here: RunHer
 @pytest.mark.parametrize(
     ("command", "printed"),
     [
-        ("compare random:1 random:2", "table"),
+        ("compare random:1 random:2 --theory", "table"),
         ("explain", "latex"),
         ("explain --by-hand --model random:2", "markdown"),
         ("attribute", "table"),

@@ -3,10 +3,13 @@
 What attention costs follows from its sizes. One head of width d and h heads of width d/h take the same operations;
 only the maps are h times as many. A multiplication and an addition are two operations. Softmax, biases and everything
 that is not attention are left out.
+
+Of other layers, complexities are those of table 1 of Vaswani et al. 2017 (arXiv:1706.03762), maximum path lengths too,
+evaluated without the constants that O( ) leaves out, so that they compare growth and not milliseconds.
 """
 
 from collections.abc import Iterator
-from math import isnan
+from math import ceil, isnan
 from typing import Any
 
 import numpy as np
@@ -14,8 +17,9 @@ from jaxtyping import Float64
 
 from attnviz.bounded import format_bytes
 from attnviz.commands.compare.comparison import ComparedModel, Comparison
+from attnviz.display import pluralize
 from attnviz.measures.classification import compute_score_interval
-from attnviz.report import Column, Table
+from attnviz.report import Block, Column, Note, Row, Table
 from attnviz.table.intervals import Interval
 
 THOUSANDS = ("", " k", " M", " G", " T", " P")
@@ -99,3 +103,49 @@ def write_count(number: float) -> str:
     while abs(number) >= 999.5 and power < len(THOUSANDS) - 1:
         number, power = number / 1000, power + 1
     return f"{number:.3g}{THOUSANDS[power]}" if power else f"{number:.0f}"
+
+
+def theory_blocks(n: int, d: int, k: int) -> tuple[Block, ...]:
+    """Tabulate layers for n tokens of width d and kernels of width k; note where sources differ. Raises nothing."""
+    columns = [Column(name) for name in ("layer", "operations", "", "steps", " ", "longest path", "  ")]
+    title = f"Layers that connect n = {n} {pluralize(n, 'tokens')} of width d = {d} (kernel k = {k})"
+    return (Table("theory", title, "compared", tuple(columns), tuple(_rows(n, d, k))), *map(Note, _remarks(n, d)))
+
+
+def stack_height(n: int, k: int) -> int:
+    """Count the layers of contiguous convolutions of width k until an output has seen n tokens: 1 + L (k - 1) ≥ n."""
+    return ceil((n - 1) / (k - 1))
+
+
+def count_dilated_layers(n: int, k: int) -> int:
+    """Count the layers of dilated convolutions of width k until an output has seen n tokens: k^L ≥ n.
+
+    The dilation is k to the power of the layer.
+    """
+    height, reach = 0, 1
+    while reach < n:
+        height, reach = height + 1, reach * k
+    return height
+
+
+def _rows(n: int, d: int, k: int) -> Iterator[Row]:
+    yield ("self-attention", "O(n² · d)", write_count(float(n * n * d)), "O(1)", "1", "O(1)", "1")
+    yield ("recurrent", "O(n · d²)", write_count(float(n * d * d)), "O(n)", str(n), "O(n)", str(n))
+    one = write_count(float(k * n * d * d))
+    yield ("convolutional", "O(k · n · d²)", one, "O(1)", "1", "O(n / k)", str(max(1, stack_height(n, k))))
+    yield ("dilated conv.", "O(k · n · d²)", one, "O(1)", "1", "O(log_k n)", str(max(1, count_dilated_layers(n, k))))
+
+
+def _remarks(n: int, d: int) -> Iterator[str]:
+    yield (
+        "Source: Vaswani et al. 2017, table 1. It gives convolutions the path O(log_k n); its text says this needs "
+        "dilated kernels, and that contiguous ones need O(n / k) layers: both stand here. Counted are layers until one "
+        "output has seen all n tokens, 1 + L (k - 1) ≥ n or k^L ≥ n. Operations are of one layer: the stack that "
+        "connects all tokens takes as many times more as its path is long."
+    )
+    fewer = "fewer" if n < d else "more" if n > d else "as many"
+    yield (
+        f"The table leaves out the four projections of attention, O(n · d²) too ({write_count(4.0 * n * d * d)} here). "
+        f"It calls self-attention cheaper than recurrence where n < d: here n = {n} and d = {d}, so it takes {fewer} "
+        f"operations{'' if n == d else ' than a recurrent layer'}, but not one after the other."
+    )

@@ -23,12 +23,13 @@ def compare_report(
     comparison: Comparison,
     pictures: Sequence[Picture],
     scales: Sequence[Scale],
+    theory: Sequence[Block],
     spec: CompareSpec,
 ) -> Report:
-    """Build the report: the verdict, pictures, the numbers beside each other, and what they cost."""
+    """Build the report: the verdict, pictures, the numbers beside each other, what they cost, and theory if wanted."""
     title = spec.figure.title
     blocks: list[Block] = [*verdict(comparison)]
-    blocks += [*pictures, *_measures(comparison, spec.measure), costs_table(comparison)]
+    blocks += [*pictures, *_measures(comparison, spec.measure), costs_table(comparison), *theory]
     blocks += _remarks(comparison)
     names = [model.label for model in comparison.models]
     texts, quoted = (escape_for_display(name, 80) for name in (comparison.texts, comparison.quoted or comparison.texts))

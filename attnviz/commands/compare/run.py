@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from attnviz import store
 from attnviz.commands.compare.comparison import ComparedModel, Comparison
+from attnviz.commands.compare.costs import theory_blocks
 from attnviz.commands.compare.maps import highest, pictures_of
 from attnviz.commands.compare.measuring import MeasuredTexts
 from attnviz.commands.compare.report import compare_report, compare_rows
@@ -76,7 +77,9 @@ def compare(spec: CompareSpec, inputs: Inputs) -> Events:
         pictures = pictures_of(spec, whole, measured.last)
         extent = highest(pictures), len(measured.last[0].keys)
         scales = choose_scale(spec.figure.scale, *extent), *list_scales(*extent)
-        report = compare_report(whole, pictures, scales, spec)
+        n_tokens, width = round(whole.mean(names[0], "tokens")), whole.models[0].d_model
+        theory = theory_blocks(n_tokens, width, spec.kernel) if spec.theory else ()
+        report = compare_report(whole, pictures, scales, theory, spec)
         pairs = zip(measured.last, whole.slugs, strict=True) if len(documents) == 1 else ()
         records = {f"{slug}.safetensors": maps for maps, slug in pairs}
         drawn = yield from drawing.write(report, inputs.out, records)

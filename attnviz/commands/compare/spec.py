@@ -3,7 +3,7 @@
 from dataclasses import MISSING, dataclass
 
 from attnviz import specs
-from attnviz.options import ARGUMENT, group, option
+from attnviz.options import ARGUMENT, OUTPUT, group, option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,5 +29,9 @@ class CompareSpec:
     # None: the one on which heads differ most
     query: str | None = specs.QUERY.field(None)
     measure: tuple[str, ...] = specs.MEASURE.field(())  # empty: all, of which the answer lists five
+    theory: bool = option(False, "Also compare with recurrent and convolutional layers.", OUTPUT, is_common=True)
+    kernel: int = option(
+        3, "Width of the convolutions in --theory.", OUTPUT, "K", limits=(("at least", 2), ("at most", 1000))
+    )
     table: specs.AnswerKind = specs.TABLE.field("answer")
     printing: specs.PrintOptions = specs.PrintOptions()

@@ -10,7 +10,7 @@ import numpy as np
 
 from attnviz.commands.survey.files import Survey
 from attnviz.commands.survey.survey import PLACES, WORD, ModelFacts
-from attnviz.commands.survey.tables import ALPHA, SPREAD, TEXTS, list_curves
+from attnviz.commands.survey.tables import ALPHA, KEYS, SPREAD, TEXTS, list_curves
 from attnviz.records.head_names import write_share
 from attnviz.report import Cell
 
@@ -96,12 +96,14 @@ def list_heads(survey: Survey) -> Iterator[dict[str, Any]]:
 
 def survey_data(survey: Survey) -> Mapping[str, object]:
     """Return everything that is known of each head."""
-    info, (numbers, _, differences, classes) = survey.info, survey.tables
+    info, (numbers, _, extremes, differences, classes) = survey.info, survey.tables
+    texts = {at: of.table.drop_columns([*KEYS, "rank"]).to_pylist() for at, of in extremes.group(*KEYS)}
     measures = dict[str, dict[str, Any]]()
     for row in numbers.select(over=TEXTS).rows():
         level = "text" if row["layer"] is None else "layer" if row["head"] is None else "head"
         said = {"unit": row["unit"], "level": level, "n_texts": row["n"], "numbers": []}
         of_place = {name: row[name] for name in (*SPREAD, "equal")}
+        of_place["texts"] = texts.get(tuple(row[name] for name in KEYS), [])
         measures.setdefault(row["measure"], said)["numbers"].append(of_place)
     beyond = [row for row in differences.rows() if row["p_value"] < ALPHA]
     return {

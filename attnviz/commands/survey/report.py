@@ -1,7 +1,7 @@
-"""What heads do over many texts: attention by distance, a row per head, and what to read with them."""
+"""What heads do over many texts: attention by distance, a row per head, extreme texts, and what to read with them."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -28,8 +28,10 @@ from attnviz.views.captions import MAX_TITLE_LENGTH
 
 PICTURES = ("distance", "atlas", "ablations", "circuit")  # what those of a survey are called
 MAX_LINES, N_COLUMNS = 12, 4  # of one chart, and charts in a row
-N_TELLING = 5  # heads that are named in the chart of all
-MORE = "All heads and measures, words: --table full, or the page that --open shows."
+MAX_LISTED = 32  # heads of which extreme texts are listed one by one in a report
+N_TELLING, N_EXTREME = 5, 2  # heads that are drawn, and with texts where there are many
+MORE = "All heads and measures, words, extreme texts: --table full, or the page that --open shows."
+SHOWN = 16  # characters of a text, which may take two columns each
 LISTED_PLACES = {name_offset(offset) for offset in range(-3, 4)}  # farther ones only name heads
 N_WORDS = 3  # listed of each head
 N_NAMED = 3  # heads that are listed of each pattern
@@ -46,13 +48,13 @@ def write_survey(survey: Survey, spec: SurveySpec | MergeSpec) -> Events:
         return
     if not len(survey.texts):
         raise InvalidOption("no text has tokens", hint="Choose others with --split.")
-    report = survey_report(survey, spec.figure.title)
+    report = survey_report(survey, spec.top, spec.figure.title)
     drawn = yield from Pictures.from_options(spec.figure, PICTURES, "").write(report, survey.folder, None)
     yield replace(drawn, files=(*drawn.files, *survey.paths), rows=heads.survey_rows(survey))
 
 
-def survey_report(survey: Survey, title: str | None = None) -> Report:
-    """Show a survey of all its texts."""
+def survey_report(survey: Survey, top: int, title: str | None = None) -> Report:
+    """Show a survey of all its texts. `top` says how many extreme texts are listed on either side."""
     info, n = survey.info, len(survey.texts)
     telling, atlas = heads.find_telling(survey, N_TELLING), survey_atlas(survey)
     blocks = [
@@ -63,6 +65,7 @@ def survey_report(survey: Survey, title: str | None = None) -> Report:
         _patterns_table(survey),
         _means_table(survey, "head"),
         _words_table(survey),
+        *_extremes(survey, top, telling[:N_EXTREME]),
         *show_classes(survey),
         *show_ablations(survey),
         *show_knockouts(survey),
@@ -158,6 +161,30 @@ def _probes_table(survey: Survey) -> Table:
     title = "Random tokens that come twice, and lists out of order: shares of attention"
     columns = tuple(map(Column, ("layer", "head", *probes)))
     return Table("probes", title, "facts", columns, tuple(rows), is_detail=True)
+
+
+def _extremes(survey: Survey, top: int, telling: Sequence[heads.Head]) -> Iterator[Table]:
+    """Yield the tables of texts to open, by their numbers.
+
+    Of many heads those that have a name, by one measure and one text each.
+    """
+    measures, (numbers, _, extremes, *_) = choose_shown_measures(survey, "head"), survey.tables
+    is_short = len(survey.info.heads) > MAX_LISTED
+    for measure in measures[:1] if is_short else measures:
+        rows = list[Row]()
+        for row in extremes.select(measure=measure.name, rank=[*range(1 if is_short else top)]).rows():
+            head = (row["layer"], row["head"])
+            if is_short and head not in (telling or survey.info.heads[:1]):
+                continue
+            number = f"{row['value']:.2g}" if row["value"] < 99.5 else f"{row['value']:,.0f}"  # no 1e+02
+            words = f"“{escape_for_display(row['words'], SHOWN)}”"
+            rows.append((*head, row["end"], row["index"], number, row["tokens"], words))
+        title = f"Extreme texts by {measure.title} ({measure.unit})"
+        title += " for their length" if numbers.select(measure=measure.name).array("slope").any() else ""
+        title += " (all heads: --json)" if is_short else ""
+        headers = map(Column, ("layer", "head", "extreme", "--index", "value"))
+        columns = (*headers, Column("tokens"), Column("first words"))
+        yield Table(f"extremes-{measure.name}", title, "facts", columns, tuple(rows), is_detail=True)
 
 
 def _words_table(survey: Survey) -> Table:

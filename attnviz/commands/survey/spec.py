@@ -6,18 +6,20 @@ from dataclasses import MISSING, dataclass
 from attnviz import specs
 from attnviz.errors import InvalidOption
 from attnviz.measures import split_names
-from attnviz.options import ARGUMENT, OUTPUT, group, option
+from attnviz.options import ARGUMENT, OUTPUT, Limits, Option, group, option
 from attnviz.registry import suggest_name
 from attnviz.running.cluster_options import PROCESSES, ClusterOptions
 
 NULLS, PROBES, ABLATIONS = ("random", "shuffled"), ("repeat",), ("zero", "mean", "uniform", "queries")
 NONE = "none"
+TEN: Limits = (("at least", 1), ("at most", 10))
 SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
+TOP = Option("Texts listed with the largest numbers of each head; at most 10.", OUTPUT, limits=TEN)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SurveySpec:
-    """Say what each head of a model does over many texts: means, how they are spread, and labels.
+    """Say what each head of a model does over many texts: means, how they are spread, labels, and extreme texts.
 
     Example: attnviz survey --model multi --dataset sample --out survey
     """
@@ -47,6 +49,7 @@ class SurveySpec:
         "KIND",
         is_common=True,
     )
+    top: int = TOP.field(3)
     no_text: bool = option(False, "Keep no words of the texts: only their names, and numbers.", OUTPUT)
     shard: str | None = option(
         None, "Only the I-th of N parts, from 1; attnviz merge puts them together.", OUTPUT, "I/N"
@@ -96,5 +99,6 @@ class MergeSpec:
 
     parts: tuple[str, ...] = option(MISSING, "Folders that `attnviz survey --shard` wrote.", ARGUMENT, "PARTS")
     figure: specs.FigureOptions = group(specs.FigureOptions(out="merged"), *specs.LOOKS)
+    top: int = TOP.field(3)
     table: specs.AnswerKind = specs.TABLE.field("answer")
     printing: specs.PrintOptions = specs.PrintOptions()

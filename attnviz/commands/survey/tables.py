@@ -1,4 +1,4 @@
-"""What a survey says, as rows: numbers by measure, layer and head, names of heads, and differences between classes.
+"""What a survey says, as rows: numbers by measure, layer and head, extreme texts, and differences between classes.
 
 Whatever is shown of a survey is selected from these tables, which are computed once. A number is a mean over texts (a
 measure or a pattern), over all queries (the place from a query that receives attention, such as "previous token"), or
@@ -26,6 +26,7 @@ from attnviz.table.parquet import INTEGER, NUMBER, TEXT
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 SPREAD = ("mean", "low", "high", "smallest", *(f"quantile {share:g}" for share in QUANTILES), "largest")
+N_EXTREMES = 10  # texts kept on either side of each number
 ALPHA = 0.05
 # Measures that are places from the query, of which each names a head like any other place.
 OF_OFFSETS = frozenset({"to_self", "to_previous", "to_next"})
@@ -42,11 +43,14 @@ COLUMNS = {
     "n_once": INTEGER,  # that differ
     **dict.fromkeys(SPREAD, NUMBER),
     "error": NUMBER,  # of the mean over texts that differ
+    "slope": NUMBER,  # by how much it changes with the log of a text's length
     "p_value": NUMBER,  # of what an answer loses without a head, for no loss; corrected for all heads and ways (Holm)
     **dict.fromkeys(("equal", "plain", "chance", "shuffled"), NUMBER),  # what it is held against
 }
 NAMES = {"layer": INTEGER, "head": INTEGER, "over": TEXT, "pattern": TEXT, "share": NUMBER}
 DIFFERENCES = KEYS | {"class": INTEGER, "change": NUMBER, "half": NUMBER, "p_value": NUMBER}
+ENDS = ("largest", "smallest")
+EXCERPT = {"index": "text", "name": "name", "tokens": survey.TOKENS, "words": "words"}  # columns of texts, in extremes
 Values = Float64[np.ndarray, "text place"]
 
 
@@ -55,6 +59,7 @@ class Tables(NamedTuple):
 
     numbers: Numbers  # see `COLUMNS`; of one measure the rows are in the order of its places
     names: Numbers  # what each head looks at, where that is enough for a name; NaN: no text has anything of the kind
+    extremes: Numbers  # a row per measure, layer, head, end and rank: which text
     differences: Numbers  # those of classes that were tested, the surest first
     classes: ClassSizes
 
@@ -73,13 +78,18 @@ def tabulate(
     lengths, labels = texts.array(survey.TOKENS), texts.array("label")
     is_first = np.zeros(len(texts), dtype=bool)
     is_first[np.unique(texts.array("hash"), return_index=True)[1]] = True
-    labels, strata = labels[is_first], find_strata(lengths)[is_first]
+    labels, strata, logs = labels[is_first], find_strata(lengths)[is_first], np.log(lengths)
     classes, heads = ClassSizes.count(labels, strata), [{"layer": layer, "head": head} for layer, head in info.heads]
-    rows, compared = dict[str, dict[str, Any]](), list[dict[str, Any]]()
+    rows, extremes, compared = dict[str, dict[str, Any]](), list[Numbers](), list[dict[str, Any]]()
     for measure in info.measures:
         values = read_values(measure)
+        slopes = np.zeros(values.shape[1])
+        if measure.level != "text":
+            slopes = fit_slopes(values[is_first], logs[is_first])
+        rest = values - slopes * logs[:, None]
         where = _state_places(measure.name, info.list_places(measure.level))
-        rows[measure.name] = where | {"unit": measure.unit} | _describe(values, is_first)
+        rows[measure.name] = where | {"unit": measure.unit, "slope": slopes} | _describe(values, is_first)
+        extremes.append(_find_extremes(where, texts, values, rest))
         if measure.name.startswith(survey.ABLATION):
             lost = summarize(values[is_first])  # a paired t-test of no loss; t is 0 where nothing changes at all
             tested = zip(lost.n.tolist(), lost.mean.tolist(), lost.error.tolist(), strict=True)
@@ -87,8 +97,7 @@ def tabulate(
                 [p_value(mean / e if e > 0 else 0.0, n - 1) if n >= MIN_TEXTS else np.nan for n, mean, e in tested]
             )
         elif measure.level == "head":
-            once, log = values[is_first], np.log(lengths[is_first])
-            found = compare_classes(once - fit_slopes(once, log) * log[:, None], labels, strata, classes)
+            found = compare_classes(rest[is_first], labels, strata, classes)
             compared += ({"measure": measure.name, **heads[row["column"]], **row} for row in found)
     for name, of in (_list_shares(info, attended) | _list_probes(info, facts)).items():
         rows[name] = of | rows.get(name, {})
@@ -105,7 +114,7 @@ def tabulate(
     names = _name_heads(info, [of for of in rows.values() if "pattern" in of], facts, is_readable)
     numbers = concat([Numbers.from_columns(of, [*KEYS], COLUMNS) for of in rows.values()])
     differences = Numbers.from_rows(correct_differences(compared), [*KEYS, "class"], DIFFERENCES).choose([*DIFFERENCES])
-    return Tables(numbers, names, differences, classes)
+    return Tables(numbers, names, concat(extremes), differences, classes)
 
 
 def _state_places(measure: str, places: Sequence[tuple[int | None, int | None]]) -> dict[str, Any]:
@@ -121,6 +130,21 @@ def _describe(values: Values, is_first: Bool[np.ndarray, " text"]) -> dict[str, 
     bounds = (every.mean, every.mean - half, every.mean + half, every.smallest)
     spread = dict(zip(SPREAD, (*bounds, *compute_quantiles(values, QUANTILES), every.largest), strict=True))
     return {"n": every.n, "n_once": once.n, "error": once.error, **spread}
+
+
+def _find_extremes(where: Mapping[str, Any], texts: Numbers, values: Values, rest: Values) -> Numbers:
+    """Return the texts whose numbers are the largest and the smallest for their length, of equal ones the first."""
+    order = np.argsort(np.stack([-rest, rest]), axis=1, kind="stable")[:, :N_EXTREMES]  # NaN stands last
+    rows = order.transpose(2, 0, 1)  # [place, end, rank]
+    place, end, rank = (axis.ravel() for axis in np.indices(rows.shape))
+    found = values[rows.ravel(), place]
+    kept = np.flatnonzero(~np.isnan(found))
+    place, end, text = place[kept], end[kept], rows.ravel()[kept]
+    columns: dict[str, object] = {name: [where[name][n] for n in place] for name in ("layer", "head")}
+    columns |= {"end": [ENDS[n] for n in end], "rank": rank[kept]}
+    columns |= {new: texts.table[old].take(text).to_pylist() for new, old in EXCERPT.items()}
+    columns |= {"measure": where["measure"], "value": found[kept]}
+    return Numbers.from_columns(columns, [*KEYS, "end", "rank"], KEYS)
 
 
 def fit_slopes(values: Values, logs: Float64[np.ndarray, " text"]) -> Float64[np.ndarray, " place"]:

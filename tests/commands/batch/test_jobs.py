@@ -21,7 +21,7 @@ out: figures
 defaults:
   dataset: sample
   dpi: 200
-  top_k: 5
+  kernel: 5
 jobs:
   - name: heads
     heatmap: {scale: shared}
@@ -49,11 +49,9 @@ def test_a_config_is_a_plan(write: Write) -> None:
         ("compare-1", "compare"),
         ("compare-2", "compare"),
     ]
-    assert plan.jobs[2].spec == build(
-        HeatmapSpec, scale="shared", heads=1, index=("4", "5"), dataset="sample", dpi=200, top_k=5
-    )
-    assert plan.jobs[6].spec == build(CompareSpec, dataset="sample", dpi=100, models=("single", "multi"))
-    assert plan.jobs[7].spec == build(CompareSpec, dataset="sample", dpi=200, models=("multi",), title="no")
+    assert plan.jobs[2].spec == build(HeatmapSpec, dataset="sample", dpi=200, scale="shared", heads=1, index=("4", "5"))
+    assert plan.jobs[6].spec == build(CompareSpec, dataset="sample", dpi=100, kernel=5, models=("single", "multi"))
+    assert plan.jobs[7].spec == build(CompareSpec, dataset="sample", dpi=200, kernel=5, models=("multi",), title="no")
 
 
 def test_one_value_or_a_list(write: Write) -> None:

@@ -26,7 +26,7 @@ SCALE = Scale("fixed", 0.0, 1.0, "attention weight")
 
 def report(of: Comparison, title: str | None = None, measure: tuple[str, ...] = ()) -> Report:
     spec = build(CompareSpec, models=("single", "multi"), title=title, measure=measure)
-    return compare_report(of, (), (SCALE,), spec)
+    return compare_report(of, (), (SCALE,), (), spec)
 
 
 def rows(of: Report, name: str) -> dict[str, tuple[Any, ...]]:

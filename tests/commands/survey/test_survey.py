@@ -93,6 +93,7 @@ def test_shards_in_any_order_and_a_run_that_was_left_give_the_bytes_of_one_run(t
 def test_numbers_are_those_of_a_plain_loop(tmp_path: Path, reviews: tuple[str, ...]) -> None:
     found = run(tmp_path, measure=("all",))
     model = open_model()
+    logs = np.log([len(model.attention(text).keys) for text in reviews])
     for name in ("entropy", "distance", "to_same_word", "vendi_score"):
         per_text = np.array(
             [measure_maps(model.attention(text, choice=MEASURED), [name])[0].values.ravel() for text in reviews]
@@ -103,7 +104,15 @@ def test_numbers_are_those_of_a_plain_loop(tmp_path: Path, reviews: tuple[str, .
         quantiles = np.quantile(per_text, (0.05, 0.5), axis=0, method="inverted_cdf")
         found_quantiles = [[of[f"quantile {share}"] for of in numbers] for share in (0.05, 0.5)]
         np.testing.assert_allclose(found_quantiles, quantiles, atol=1e-8)
-    tokens = sum(len(model.attention(text).keys) for text in reviews)
+        top = numbers[0]["texts"][0]
+        slope = load_files(tmp_path).tables.numbers.select(measure=name).array("slope")[0]
+        assert slope == pytest.approx(np.polyfit(logs, per_text[:, 0], 1)[0], rel=1e-4, abs=1e-6)
+        rest = per_text[:, 0] - slope * logs  # a text is extreme for its length
+        assert (top["index"], top["value"]) == (int(rest.argmax()), pytest.approx(per_text[rest.argmax(), 0], abs=1e-8))
+        assert top["name"] == f"sample train[{top['index']}]"
+        assert top["tokens"] == pytest.approx(np.exp(logs[top["index"]]))
+        assert reviews[top["index"]].startswith(top["words"].removesuffix("…"))
+    tokens = round(np.exp(logs).sum())
     assert data(found)["texts"] == {"name": "sample train[:12]", "number": 12, "tokens": tokens}
 
 
@@ -205,6 +214,8 @@ def test_copies_of_a_text_are_counted_and_show_no_spread(tmp_path: Path) -> None
     numbers = data(alone)["measures"]["entropy"]["numbers"][0]
     assert (numbers["low"], numbers["high"]) == (None, None)
     assert data(alone)["measures"]["without_head_queries"]["n_texts"] == 0
+    titles = [table.title for table in report(alone).tables]
+    assert "Extreme texts by entropy (nats)" in titles
 
 
 def test_each_text_twice_tests_what_each_once_does(tmp_path: Path) -> None:
@@ -242,7 +253,7 @@ def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
     facts = replace(known(found.facts), probes={"induction on repeats": induction, SUCCESSOR: others})
     plain = {name: tuple([0.9] * 72) for name in facts.plain}
     facts = replace(facts, plain=plain, probe_chance={"induction on repeats": 0.1, SUCCESSOR: 0.1})
-    whole = survey_report(replace(found, attended=changed, facts=facts))
+    whole = survey_report(replace(found, attended=changed, facts=facts), 3)
     tables = {table.name: table for table in whole.tables}
     named = {row[0]: row[1] for row in tables["patterns"].rows if row[1] != "-"}
     assert named == {"previous token": "3.4, 0.3", "2 after": "5.5", "induction on repeats": "4.2"}
@@ -254,8 +265,8 @@ def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
     assert len(fallen.tables.names) == 2  # nothing is lost without them
     shown = render(whole, "answer", Screen(80))
     assert shown.count("\n") <= 30, shown
-    assert "All heads and measures, words: --table full" in shown
-    assert render(whole, "full", Screen(80)).count("\n") > 100
+    assert "All heads and measures, words, extreme texts: --table full" in shown
+    assert render(whole, "full", Screen(80)).count("\n") > 150
     assert [head["names"] for head in known(whole.atlas)["heads"] if head["names"]] == [
         (("previous token", "60 %"),),
         (("previous token", "90 %"),),
@@ -304,14 +315,14 @@ def test_a_head_that_attends_to_own_brackets_is_labelled_so_over_the_texts_that_
     assert [column_of(found, f"to_{name}", "n") for name in ("own_bracket", "self")] == [[10] * 2, [25] * 2]
     assert column_of(found, "to_own_bracket", "equal") == [pytest.approx((1 / 4 + 1 / 3) / 2)] * 2
     assert column_of(found, "to_self", "equal") == [pytest.approx((15 / 4 + 5 / 2 + 5 / 3) / 25)] * 2
-    said = survey_report(found)
+    said = survey_report(found, 3)
     assert "to own bracket: means over the 10 of 25 texts that have such tokens." in [note.text for note in said.notes]
     said_of: Any = said.data["measures"]
     assert (said_of["to_own_bracket"]["n_texts"], said_of["to_own_bracket"]["numbers"][0]["mean"]) == (10, 1.0)
     assert "own bracket" not in str(label_heads(survey_of(tmp_path / "rare", model, info, documents[:-1], facts)))
     without = survey_of(tmp_path / "without", model, info, documents[:1], facts)
     assert column_of(without, "to_own_bracket", "mean") == []
-    assert "to own bracket: no text has such tokens." in [note.text for note in survey_report(without).notes]
+    assert "to own bracket: no text has such tokens." in [note.text for note in survey_report(without, 3).notes]
 
 
 def test_what_was_not_asked_for_is_refused(tmp_path: Path) -> None:
