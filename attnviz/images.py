@@ -26,6 +26,8 @@ MAX_PIXELS = 16_000_000
 MAX_BYTES = 100_000_000
 MAX_SIDE = 256  # pixels that are kept: enough to see what is where, 64 KiB at most
 PER_PATCH = 16  # pixels of a patch, unless that is too many
+MAX_SCANS = 200  # of a JPEG: each of a few bytes costs time for all of its pixels, and encoders write about ten
+SCAN = b"\xff\xda"  # how one begins
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP")  # told by what a file holds; of others some would run a program
 READABLE = "PNG, JPEG, GIF, WebP and BMP are."
 
@@ -63,6 +65,8 @@ def open_image(image: Any) -> Image.Image:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of sizes: they are checked here
             with Image.open(BytesIO(data), formats=FORMATS) as opened:
+                if opened.format not in ("PNG", "GIF", "WEBP", "BMP") and data.count(SCAN) > MAX_SCANS:
+                    raise TooLarge(f"{image} has more than {MAX_SCANS} scans", hint="Save it as a JPEG of one scan.")
                 return _flatten(opened, str(image))
     except UnidentifiedImageError as error:
         raise InvalidSource(f"{image} cannot be read as an image", hint=READABLE) from error

