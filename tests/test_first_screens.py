@@ -38,6 +38,7 @@ LIMITS = {"heatmap": (25, 60), "compare": (18, 25), "explain": (20, 25), "survey
         ("explain", WIDE),
         ("explain", REVIEW, "--by-hand"),
         ("survey", "--dataset", "sample", "--split", "test"),
+        ("survey", "--dataset", "sample", "--split", "test", "--ablate", "zero,mean,uniform,queries"),
         ("predict", REVIEW),
         ("predict", WIDE, "--without", "1.0,0.1"),
         ("predict", CHINESE * 10),

@@ -13,9 +13,9 @@ from attnviz.report import Cell, Chart, Charts, Column, Graph, GraphEdge, GraphN
 from attnviz.table.intervals import MIN_TEXTS, write_p_value
 from attnviz.table.numbers import Numbers
 
-N_LISTED = 5  # differences on a screen
+N_LISTED = 5  # heads and differences on a first screen
 N_FEEDS = 12  # arrows of a small graph: the strongest; the JSON has all
-N_COSTS = 20  # heads that a chart has room for, and a screen
+N_COSTS = 20  # heads that a chart has room for
 CERTAIN = 0.995  # from which on a p-value is written as 1
 COST = "what it costs to do without ({})"
 FEEDS = "makes it look there: as thick as the share of its pattern that goes without"
@@ -33,9 +33,9 @@ def list_costs(numbers: Numbers) -> dict[str, Costs]:
     }
 
 
-def choose_largest(costs: Costs) -> Costs:
-    """Return those that a screen has room for: the largest numbers, below 0 or above, in order."""
-    largest = sorted(costs, key=lambda row: -abs(row["mean"]))[:N_COSTS]
+def choose_largest(costs: Costs, number: int = N_COSTS) -> Costs:
+    """Return so many of the largest numbers, below 0 or above, in the order in which they are given."""
+    largest = sorted(costs, key=lambda row: -abs(row["mean"]))[:number]
     return [row for row in costs if row in largest]
 
 
@@ -90,15 +90,15 @@ def show_ablations(survey: Survey) -> Iterator[Table | Note]:
     columns, cells = [Column("layer"), Column("head")], list[Sequence[Cell]](zip(*heads, strict=True))
     for kind, costs in found.items():
         rows = {(row["layer"], row["head"]): row for row in costs}
-        columns.append(Column(kind))
+        columns.append(Column(kind, minor=len(columns) > 2))  # of several ways a first screen shows one
         cells.append([write_cost(rows[head]) if rows else "-" for head in heads])
         p_values = [rows[head]["p_value"] if rows else None for head in heads]
         if any(p_value is not None and p_value < CERTAIN for p_value in p_values):
             columns.append(Column("p (Holm)", minor=True))
             cells.append(["-" if p_value is None else write_p_value(p_value) for p_value in p_values])
     title = f"Probability that the right answer loses without a head{' (± 95 %)' if n >= MIN_TEXTS else ''}"
-    shown = tuple(first.index(row) for row in choose_largest(first)) if len(heads) > N_COSTS else ()
-    more = f"The {N_COSTS} largest of {len(heads)} heads: --table full shows all." if shown else ""
+    shown = tuple(first.index(row) for row in choose_largest(first, N_LISTED)) if len(heads) > N_LISTED else ()
+    more = f"The {N_LISTED} largest of {len(heads)} heads: --table full shows all, in every way." if shown else ""
     yield Table("ablations", title, "facts", tuple(columns), tuple(zip(*cells, strict=True)), first=shown, more=more)
     missing = "Of a text whose label is missing, or none that the model knows, it is the model's own answer."
     yield Note(missing, is_detail=True)
@@ -179,9 +179,10 @@ def _sum_up(tested: Sequence[tuple[str, Mapping[str, Any]]]) -> Note:
     texts = f"over {'' if len(counts) == 1 else f'{counts[0]:,} to '}{counts[-1]:,} texts"
     said = f"Of {len(tested)} paired differences, corrected for their number (Holm 1979),"
     if differing:
-        return Note(f"{said} {len(differing)} differ from 0 {texts}; the largest: {', '.join(named)}.")
+        return Note(f"{said} {len(differing)} differ from 0 {texts}; the largest: {', '.join(named)}.", leads=True)
     return Note(
-        f"{said} none is beyond chance {texts}: no single head is seen to matter here; the largest: {named[0]}."
+        f"{said} none is beyond chance {texts}: no single head is seen to matter here; the largest: {named[0]}.",
+        leads=True,
     )
 
 

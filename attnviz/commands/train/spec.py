@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from attnviz import specs
 from attnviz.options import FROM_0, FROM_1, FROM_2, MODEL, OUTPUT, TEXT, TRAINING, Limits, group, option
 
-MOST_LAYERS = 1_000  # that a checkpoint may have, known here without torch
-MOST_TOKENS = 1_000_000  # far beyond any text; neighbours still have positions of their own in float32
-DISTANCE: Limits = (("at least", 0), ("at most", MOST_TOKENS))
+MAX_LAYERS = 1_000  # that a checkpoint may have, known here without torch
+MAX_LENGTH = 1_000_000  # far beyond any text; neighbours still have positions of their own in float32
+DISTANCE: Limits = (("at least", 0), ("at most", MAX_LENGTH))
 HALF: Limits = (("above", 0), ("below", 0.5))
 SHARE: Limits = (("at least", 0), ("below", 1))
 RATE: Limits = (("above", 0), ("at most", 1))
@@ -37,14 +37,14 @@ class TrainSpec:
     vocabulary: specs.VocabularyOptions = specs.VocabularyOptions(size=8_000)
     heads: int = specs.HEADS.field(8)
     d_model: int = specs.WIDTH.field(128)
-    layers: int = specs.LAYERS._replace(limits=(("at least", 1), ("at most", MOST_LAYERS))).field(1)
+    layers: int = specs.LAYERS._replace(limits=(("at least", 1), ("at most", MAX_LAYERS))).field(1)
     norm: specs.NormKind = option("pre", "Layer norm before or after each sublayer.", MODEL)
     pool: specs.PoolKind = option("mean", "How the text's states become one vector.", MODEL)
     max_distance: int = option(
         48, "Tokens that a position bias per head tells apart; 0: sinusoids.", MODEL, limits=DISTANCE
     )
     validation: float = option(0.1, "Share of the texts to hold out.", TEXT, "SHARE", limits=HALF, is_common=True)
-    max_tokens: int = specs.MAX_TOKENS._replace(limits=(("at least", 2), ("at most", MOST_TOKENS))).field(512)
+    max_tokens: int = specs.MAX_TOKENS._replace(limits=(("at least", 2), ("at most", MAX_LENGTH))).field(512)
     keep: specs.KeepKind = specs.KEEP.field("head-tail")
     crop: int = option(160, "Tokens of a text in one step: fewer make training faster.", TRAINING, limits=FROM_2)
     pretrain: int = option(

@@ -17,7 +17,7 @@ from attnviz.renderers.figure.text import LINE_HEIGHT, extent, wrap_evenly
 from attnviz.report import Scale
 
 BAR_WIDTH, BAR_SHORTEST = 0.09, 1.2
-MAX_BAR = 3.0  # below maps, unless its numbers need more
+MAX_BAR_WIDTH = 3.0  # below maps, unless its numbers need more
 
 
 class Across(NamedTuple):
@@ -60,7 +60,7 @@ def plan_bar(
     ]
     label = wrap_evenly(scale.label, size, (width - 2 * MARGIN) / POINT)
     beside = max(widths[0], widths[-1]) / 2
-    longest = min(maps[0], MAX_BAR, width - 2 * (MARGIN + beside))
+    longest = min(maps[0], MAX_BAR_WIDTH, width - 2 * (MARGIN + beside))
     return BarPlan(True, max(BAR_SHORTEST, longest, *apart), beside, label)
 
 

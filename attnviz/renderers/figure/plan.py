@@ -54,7 +54,7 @@ MIN_SIDE = 0.4  # inches of a map: in less, nothing is to be seen
 MIN_OVER_IMAGE = 0.95  # and of one over an image: three in a column of a paper
 MAX_OVERVIEW = 16.0  # inches of an overview: 2,400 pixels at the usual resolution
 MIN_SMALL_SIDE = 0.04  # of a map there: in less, nothing is to be seen
-MAX_BAR = 4.0
+MAX_BAR_HEIGHT = 4.0
 BETWEEN, MIN_BETWEEN = (0.06, 0.035), 0.02  # inches from one small map to the next, across and down
 BETWEEN_SHARE = 0.13  # of a small map's side
 
@@ -139,7 +139,7 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
     cells, ticks = plan_cells(picture, room), plan_ticks(scale)
     labels = plan_labels(picture, cells, room)
     grid = _grid(picture, cells, labels, room)
-    highest = min(grid.height, MAX_BAR) if grid.small else grid.map_height
+    highest = min(grid.height, MAX_BAR_HEIGHT) if grid.small else grid.map_height
     bar = plan_bar(scale, ticks, (grid.width, highest), look.width, room)
     axis, above, beside = 0.0, 0.0, labels[0].room
     if edges and grid.small:

@@ -10,7 +10,7 @@ import torch
 
 from attnviz import store
 from attnviz.commands.train.inputs import STATE, train_inputs
-from attnviz.commands.train.spec import MOST_LAYERS, MOST_TOKENS, TrainSpec
+from attnviz.commands.train.spec import MAX_LAYERS, MAX_LENGTH, TrainSpec
 from attnviz.commands.train.training import Training
 from attnviz.errors import ExecutionError, InvalidOption, InvalidSource, InvalidText, OutputError
 from attnviz.models import checkpoint
@@ -29,9 +29,9 @@ BAD: dict[str, list[object]] = {
     "min_frequency": [0, 10**12 + 1],
     "batch_size": [0, -1],
     "crop": [1, 0],
-    "max_tokens": [1, 0, None, MOST_TOKENS + 1, 10**30],
+    "max_tokens": [1, 0, None, MAX_LENGTH + 1, 10**30],
     "patience": [0],
-    "layers": [0, -1, None, MOST_LAYERS + 1, 10**9],
+    "layers": [0, -1, None, MAX_LAYERS + 1, 10**9],
     "seed": [-1, 2**63],
     "dropout": [1, -0.1, float("nan"), float("inf")],
     "word_dropout": [1, -0.1, float("nan")],
@@ -50,7 +50,7 @@ def test_a_number_that_cannot_be(name: str, value: object) -> None:
 
 
 def test_no_more_layers_are_trained_than_can_be_loaded() -> None:
-    assert checkpoint.LARGEST["n_layers"] == MOST_LAYERS
+    assert checkpoint.LARGEST["n_layers"] == MAX_LAYERS
 
 
 def test_at_the_limits_it_trains(tmp_path: Path) -> None:
