@@ -95,11 +95,8 @@ class WatchedRun:
     def judge(self, step: int, look: HeadNumbers) -> list[Alarm]:
         """Take a look, and return what is wrong with its heads, against the looks before, and was not said yet."""
         before = [each[..., SCORE] for each in list(self.looks.values())[-N_BEFORE:] if each.shape == look.shape]
-        usual, said, first_new = (
-            np.median(before or [look[..., SCORE]], axis=0),
-            {alarm[1:4] for alarm in self.alarms},
-            len(self.alarms),
-        )
+        usual = np.median(before or [look[..., SCORE]], axis=0)
+        said, first_new = {alarm[1:4] for alarm in self.alarms}, len(self.alarms)
         for layer, head in np.argwhere(look[..., SCORE] > self._large_score).tolist() if before else []:
             score, entropy = look[layer, head, [SCORE, ENTROPY]].tolist()
             normal, wrong = usual[layer, head], {}

@@ -18,7 +18,6 @@ pytest.importorskip("transformers", reason=made.NEEDS)
 CAUSAL = "AutoModelForCausalLM"
 SHORT = ("--noise", "3", "--texts", "10")
 LLAMA_Q = "model.layers.0.self_attn.q_proj.weight"
-Change = Callable[[dict[str, torch.Tensor]], None]
 
 
 @pytest.fixture(scope="module")

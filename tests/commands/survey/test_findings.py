@@ -16,7 +16,7 @@ from attnviz.commands.survey.tables import COLUMNS, DIFFERENCES, KEYS
 from attnviz.errors import InvalidRecord
 from attnviz.measures.notable import choose_shown
 from attnviz.records import AttentionMaps, Tokens
-from attnviz.report import Chart, Note, Table
+from attnviz.report import Chart, Note
 from attnviz.specs import TextOptions
 from attnviz.table.numbers import Numbers
 from attnviz.text import load_corpus
@@ -144,10 +144,6 @@ def survey_of(means: list[float], p_values: list[float], half: float | None = 0.
 def chart_of(survey: Any) -> Chart:
     (charts,) = draw_ablations(survey)
     return charts.charts[0]
-
-
-def table_of(survey: Any) -> Table:
-    return next(each for each in show_ablations(survey) if isinstance(each, Table))
 
 
 def last_note(survey: Any) -> str:
