@@ -198,7 +198,7 @@ def show_classes(survey: Survey) -> Iterator[Table | Note]:
         elif n_matched < n:
             reason = f"{n_matched:,} of {n:,} texts have one of another class of about their length"
         if reason and len(sizes) > 1:
-            yield Note(f"Classes are not compared: {reason}.")
+            yield Note(f"Classes are not compared: {reason}.", is_detail=True)
         return
     rows: list[Row] = [
         (
