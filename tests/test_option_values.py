@@ -10,11 +10,10 @@ import pytest
 import attnviz
 from attnviz.cli.parser import parse_option
 from attnviz.commands import COMMANDS
+from attnviz.commands.batch.reading import SourceFile
 from attnviz.commands.batch.schema import read_setting
-from attnviz.commands.batch.source_file import SourceFile
 from attnviz.errors import InvalidOption
-from attnviz.option_values import InvalidValue, check, check_option
-from attnviz.options import TEXT, FlatOption, Limits, Option, list_options
+from attnviz.options import TEXT, FlatOption, InvalidValue, Limits, Option, check, check_option, list_options
 from attnviz.python.api import parse_setting, parse_settings
 from attnviz.python.options import FigureSettings
 from attnviz.registry import load

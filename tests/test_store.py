@@ -19,7 +19,7 @@ import attnviz
 from attnviz import store
 from attnviz.errors import InvalidOption, InvalidRecord, OutputError
 from attnviz.records import AttentionMaps, Facts
-from attnviz.store import metadata
+from attnviz.store import records
 from tests.made import content, cross_maps, provenance, random_maps, record, sink_maps, tokens, windowed_maps
 from tests.process import leave_part
 
@@ -67,7 +67,7 @@ def test_facts_and_layer_numbers_are_kept(tmp_path: Path) -> None:
 
 def rewritten(change: Callable[[dict[str, Any]], object]) -> bytes:
     """A record whose metadata was changed."""
-    meta = json.loads(json.dumps(metadata.encode_metadata(RECORD)))
+    meta = json.loads(json.dumps(records.encode_metadata(RECORD)))
     change(meta)
     return bytes(
         save_tensors(

@@ -1,6 +1,6 @@
 """From words on a command line to a spec and its command. The only module that knows typer.
 
-typer cuts the line into options and their words, which `attnviz.option_values` reads. typer would read them with
+typer cuts the line into options and their words, which `attnviz.options` reads. typer would read them with
 pydantic, whose import alone takes as long as typer's.
 """
 
@@ -21,8 +21,17 @@ from attnviz.cli.command import run_command
 from attnviz.cli.help import write_command_help
 from attnviz.cli.sentence import TRY
 from attnviz.errors import InvalidOption
-from attnviz.option_values import InvalidValue, check_option
-from attnviz.options import ARGUMENT, HELP_ALL, HELP_OPTIONS, FlatOption, build, find_example, list_options
+from attnviz.options import (
+    ARGUMENT,
+    HELP_ALL,
+    HELP_OPTIONS,
+    FlatOption,
+    InvalidValue,
+    build,
+    check_option,
+    find_example,
+    list_options,
+)
 from attnviz.registry import load
 from attnviz.running import Command
 from attnviz.words import find_language

@@ -52,7 +52,7 @@ COMMANDS = (
         preloads=("attnviz.models.classifier_model",),
         compares=("attended.parquet", "attnviz.commands.survey.diff:compare_files"),
     ),
-    _register("merge", "Merge the parts of a survey", "merge:merge", "spec:MergeSpec", wing="survey"),
+    _register("merge", "Merge the parts of a survey", "run:merge", "spec:MergeSpec", wing="survey"),
     _register("diff", "Compare two batches, records, surveys or pictures", "diff:diff", "spec:DiffSpec", wing="batch"),
     _register(
         "predict",

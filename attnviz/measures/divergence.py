@@ -8,7 +8,7 @@ from jaxtyping import Float, Float32, Float64
 
 from attnviz.measures.rows import QueryBlock, cache_on_record, compute_entropies, compute_statistics, split_real_queries
 from attnviz.records import TINY, AttentionMaps, Measurement
-from attnviz.records.arithmetic import dot
+from attnviz.records.walk import dot
 
 Divergences = Float64[np.ndarray, "head head"]
 RecordRows = Float32[np.ndarray, "query key"]

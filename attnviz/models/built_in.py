@@ -45,10 +45,10 @@ class TrainedReference(ModelReference):
 
     def open(self, texts: Iterable[str], name: str = "") -> EncoderModel:
         """Open it; the folder is read once."""
+        from attnviz.models.ablation import remove_heads
         from attnviz.models.checkpoint import load_checkpoint
         from attnviz.models.classifier_model import checkpoint_model
         from attnviz.models.device import pick
-        from attnviz.models.without import remove_heads
 
         def load() -> Checkpoint:
             saved = load_checkpoint(self.folder, self.spec.max_memory)
@@ -95,8 +95,8 @@ class RandomReference(ModelReference):
 
     def open(self, texts: Iterable[str], name: str = "") -> EncoderModel:
         """Make it once for each source of texts."""
+        from attnviz.models.ablation import remove_heads
         from attnviz.models.random_models import random_model
-        from attnviz.models.without import remove_heads
 
         # The texts are kept beside the model, so that no others can get this number.
         def make() -> tuple[object, EncoderModel]:

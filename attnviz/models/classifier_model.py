@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attnviz.models.ablation import average_heads
 from attnviz.models.checkpoint import Checkpoint
 from attnviz.models.encoder_model import EncoderModel, size_of
 from attnviz.models.protocols import MEASURED, LabelledText
-from attnviz.models.without import average_heads
 from attnviz.records.answers import AnswerInfo
 from attnviz.specs import KeepKind, ModelOptions
 

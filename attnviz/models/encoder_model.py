@@ -17,13 +17,13 @@ from torch import Tensor, nn
 
 from attnviz.bounded import check_room
 from attnviz.errors import ExecutionError, InvalidOption
+from attnviz.models.ablation import OutputWeights
 from attnviz.models.attention import AttentionOutput, DotAttention, MultiHeadAttention, Norms, causal
 from attnviz.models.device import enough_memory, seeded, versions
 from attnviz.models.encoder import DotEncoder, Encoder
 from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.models.sizes import Work, check_memory
 from attnviz.models.tokenizer import Encoding, TextTokenizer
-from attnviz.models.without import OutputWeights
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.specs import ModelOptions
 

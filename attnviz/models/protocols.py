@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from attnviz.records import AttentionMaps
     from attnviz.records.answers import AnswerInfo
     from attnviz.records.attention_trace import VerifiedTrace
-    from attnviz.records.covering import CoverTest
+    from attnviz.records.attribution import CoverTest
     from attnviz.records.training_metrics import Prediction
 
 

@@ -15,9 +15,8 @@ from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from attnviz.models.capture.captured import find_allowed, to_batch_heads
+from attnviz.models.capture.captured import Asked, expand_mask, find_allowed, read_kernel, to_batch_heads
 from attnviz.models.capture.follow import Operation, list_tensors
-from attnviz.models.capture.kernels import Asked, expand_mask, read_kernel
 from attnviz.models.capture.tap import SOFTMAXES
 from attnviz.monitor.run import SIDE
 

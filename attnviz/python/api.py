@@ -18,8 +18,7 @@ from attnviz.models.attentions.attentions import from_attentions
 from attnviz.models.loading import find_model
 from attnviz.models.plan import Needs, plan_recording
 from attnviz.models.protocols import LayersAndHeads
-from attnviz.option_values import TYPE_NAMES, InvalidValue, check_option
-from attnviz.options import FlatOption, build, list_options
+from attnviz.options import TYPE_NAMES, FlatOption, InvalidValue, build, check_option, list_options
 from attnviz.python.notebook import Display, make_report
 from attnviz.python.options import AttentionSettings, FigureSettings, MeasureSettings
 from attnviz.records import AttentionMaps, Measurement

@@ -12,8 +12,7 @@ from attnviz.renderers.figure.files import png
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle, Report
 from attnviz.specs import FigureOptions
-from attnviz.views.heatmap import heatmap_report
-from attnviz.views.record_selection import select_from_record
+from attnviz.views.heatmap import heatmap_report, select_from_record
 
 MAX_BYTES = 2_000_000  # of all that a notebook keeps of one cell: the page, and the picture in base64
 HEIGHT = 640  # pixels, where no script runs beside the frame; the reader can drag its corner

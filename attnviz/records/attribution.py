@@ -1,6 +1,10 @@
-"""How much each token of one text did for one answer of a model. Knows numpy, and nothing of models and pictures."""
+"""How much each token of one text did for one answer of a model. Knows numpy, and nothing of models and pictures.
+
+`Cover` is what becomes of an answer where a part of an image is covered.
+"""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float64
@@ -68,3 +72,26 @@ class Attribution:
         # Written so that NaN is wrong too.
         if total is not None and not abs(total - found) <= TOLERANCE * max(1.0, *map(abs, (total, *shares))):
             raise InvalidRecord(f"{self.method} adds up to {found:.6g}, and the logit is {self.total:.6g}")
+
+
+LossKind = Literal["words", "label", "output"]
+
+
+@dataclass(frozen=True)
+class CoverTest:
+    """What an answer loses where the patches that are looked at most are covered, and where as many others are.
+
+    Of words it is nats of their log probability, of a label its logit; of the output of a model without an answer it is
+    how far that moves, as a share of its length.
+    """
+
+    kind: LossKind
+    answer: str  # the words that were written, or the label; "" of an output
+    n_patches: int  # that are covered at a time
+    shown: float  # where they are those that are looked at most
+    elsewhere: tuple[float, ...]  # where they are others, for each draw
+
+    @property
+    def is_reason(self) -> bool:
+        """Check whether more is lost than in any draw. By chance that is so in one of as many tests, and one."""
+        return self.shown > max(self.elsewhere)

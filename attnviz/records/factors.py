@@ -11,15 +11,16 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int
 
 from attnviz.errors import InvalidRecord
-from attnviz.records.arithmetic import choose_exponential, sum_rows
 from attnviz.records.walk import (
     ROW_SUM_TOLERANCE,
     Queries,
     WalkedRows,
+    choose_exponential,
     count_block_rows,
     read_logarithms,
     split_queries,
     spread_by_distance,
+    sum_rows,
     walk_each,
 )
 

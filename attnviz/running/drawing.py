@@ -19,7 +19,7 @@ from attnviz.measures.words import check_segmenter
 from attnviz.models.sizes import BASE, ONE_TOKEN
 from attnviz.options import find_changed
 from attnviz.records import AttentionMaps
-from attnviz.records.covering import CoverTest
+from attnviz.records.attribution import CoverTest
 from attnviz.report import LazyRows, Note, RenderedFrom, Row, TextAnswer
 from attnviz.running import Progress, Result
 from attnviz.running.pictures import Pictures
@@ -27,9 +27,8 @@ from attnviz.specs import FigureOptions, PrintOptions
 from attnviz.store.manifest import TextNumbers
 from attnviz.views.answer import describe_answer
 from attnviz.views.data import choose_heads
-from attnviz.views.heatmap import find_places, heatmap_report
+from attnviz.views.heatmap import choose_from_record, find_places, heatmap_report
 from attnviz.views.patches import add_cover_test, find_look
-from attnviz.views.record_selection import choose_from_record
 from attnviz.views.tables import measures_rows, parse_sort, weights_rows
 
 MAX_PICTURES = 500  # of heads that nobody chose; 24 layers of 16 are 384

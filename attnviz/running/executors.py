@@ -1,6 +1,8 @@
 """Who does work that is shared out: this process, processes of this machine, or a dask cluster.
 
 All are a `concurrent.futures.Executor`, which is all that commands know of them. The only module that knows dask.
+
+A process that is given one piece of work after the other reads its model once.
 """
 
 import logging
@@ -9,10 +11,13 @@ from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from concurrent.futures._base import DoneAndNotDoneFutures
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from attnviz.bounded import MAX_JSON, expand_path, parse_json, read_bytes
 from attnviz.errors import ExecutionError, InvalidOption
+from attnviz.models.loading import ModelReference
+from attnviz.models.protocols import AttentionModel
 from attnviz.running.cluster_options import ClusterOptions
 from attnviz.running.local_executor import LocalExecutor, WorkerDied
 
@@ -157,3 +162,15 @@ def open_executor(
         yield local, 1 if alone else TASKS_PER_WORKER * n_workers
     finally:
         local.shutdown(cancel_futures=True)
+
+
+@lru_cache(maxsize=1)
+def open_model(reference: ModelReference, vocabulary: tuple[str, ...] = ()) -> AttentionModel:
+    """Open a model, which a process reads once, and what it computes with."""
+    # Torch comes with it, and is imported by workers alone.
+    from attnviz.models.device import keep_freed_memory, use_one_thread
+
+    use_one_thread()  # with more of them, and on a cluster nobody knows how many, sums have other bits
+    keep_freed_memory()  # sizes of blocks recur
+    open_model.cache_clear()  # first: two models may have no room
+    return reference.open(vocabulary)

@@ -1,11 +1,17 @@
-"""Records as safetensors files, and back."""
+"""Records as safetensors files, and back.
+
+Tokens, provenance and numbers are JSON beside the tensors, and are checked on the way back. Of records by factors, the
+file holds what weights are worked out from, an axis of layers in front.
+"""
 
 import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
+from typing import Any, get_type_hints
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -15,15 +21,87 @@ from safetensors.numpy import save_file
 
 from attnviz.bounded import check_file_size, decode_json, parse_json
 from attnviz.errors import InvalidOption, InvalidRecord
-from attnviz.records import AttentionMaps, Tokens, holds_factors
+from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens, holds_factors
 from attnviz.records.factored import FactoredMaps
+from attnviz.records.factors import Factors, Window
 from attnviz.records.grid import Grid
 from attnviz.records.single import unwrap_record
 from attnviz.store import make, shorten_path, write
-from attnviz.store.factored import FACTORED, encode_factored, read_factors
-from attnviz.store.metadata import SCHEMA, encode_metadata, parse_provenance
-from attnviz.store.tensors import read_header
-from attnviz.store.weights import find_kind
+from attnviz.store.weights import find_kind, read_header
+
+SCHEMA = 2
+# Facts that are left out where they are None: a record of all heads, and of a whole text, is what it has always been.
+LEFT_OUT = {"n_heads_in_model", "window", "n_windows"}
+
+
+def encode_metadata(maps: AttentionMaps) -> dict[str, Any]:
+    """Return what JSON has of any record: no copies, and nothing that was worked out of tokens."""
+    facts = asdict(maps.provenance.facts).items()
+    sides = {"queries": maps.queries, "keys": None if maps.self_attention else maps.keys}  # None: the same tokens
+    return {
+        "schema": SCHEMA,
+        **{
+            name: None if side is None else {each.name: getattr(side, each.name) for each in fields(side)}
+            for name, side in sides.items()
+        },
+        "provenance": {
+            **asdict(maps.provenance),
+            "settings": dict(maps.provenance.settings),
+            "versions": dict(maps.provenance.versions),
+            "facts": {name: each for name, each in facts if each is not None or name not in LEFT_OUT},
+        },
+        "layer_numbers": maps.layer_numbers,
+        **({} if maps.head_numbers == tuple(range(maps.n_heads)) else {"head_numbers": maps.head_numbers}),
+        **({} if maps.grid is None else {"grid": [maps.grid.n_rows, maps.grid.n_columns, *maps.grid.at]}),
+    }
+
+
+def parse_provenance(found: Mapping[str, Any]) -> Provenance:
+    """Read what the weights are of; facts that a record of before does not have are at their defaults."""
+    defaults = {name: list(each) if isinstance(each, tuple) else each for name, each in asdict(Facts()).items()}
+    written = {**found, "facts": {**defaults, **found["facts"]}}
+    kinds = {**get_type_hints(Provenance), "settings": dict[str, Setting], "versions": dict[str, str]}
+    read = {name: decode_json(kind, written[name], name) for name, kind in kinds.items()}
+    return Provenance(**{**read, **{name: tuple(read[name].items()) for name in ("settings", "versions")}})
+
+
+FACTORED = 4  # the schema of records that hold factors
+PARTS = ("query", "key", "log_sum_exp", "bias", "attendable_keys")  # tensors; not every model has the last two
+REQUIRED_PARTS = PARTS[:3]
+
+
+def encode_factored(maps: FactoredMaps, meta: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Return the tensors of a record's file, and its JSON: `meta` and what else there is."""
+    layers = [(of.query, of.key, of.sums) for of in maps.factors]
+    tensors = {name: np.stack(parts) for name, parts in zip(REQUIRED_PARTS, zip(*layers, strict=True), strict=True)}
+    # Not every model has a bias. Where a layer has one of fewer distances, its farthest numbers go on.
+    if any(of.bias is not None for of in maps.factors):
+        biases = [np.zeros((1, 1), dtype=np.float32) if of.bias is None else of.bias for of in maps.factors]
+        n_biased, n_distances = (max(sizes) for sizes in zip(*(bias.shape for bias in biases), strict=True))
+        missing = [(n_distances - bias.shape[1]) // 2 for bias in biases]
+        longer = [np.pad(bias, ((0, 0), (n, n)), mode="edge") for bias, n in zip(biases, missing, strict=True)]
+        tensors["bias"] = np.stack([np.broadcast_to(bias, (n_biased, n_distances)) for bias in longer])
+    if any(of.attendable_keys is not None for of in maps.factors):
+        tensors["attendable_keys"] = np.stack([of.keys_mask for of in maps.factors])
+    tensors |= {} if maps.value_norms is None else {"value_norms": maps.value_norms}
+    found = {**meta, "schema": FACTORED}
+    found |= {"scales": [of.scale for of in maps.factors], "windows": [of.window for of in maps.factors]}
+    return tensors, found
+
+
+def read_factors(meta: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> tuple[Factors, ...]:
+    """Read the factors of each layer. Raises InvalidRecord where a part is missing or of another type."""
+    found = {name: tensors[name] for name in PARTS if name in REQUIRED_PARTS or name in tensors}
+    scales = decode_json(tuple[float, ...], meta["scales"], "scales")
+    windows = decode_json(tuple[Window, ...], meta["windows"], "windows")
+    if {*map(len, found.values()), len(windows)} != {len(scales)}:
+        raise InvalidRecord("factors are of different numbers of layers")
+    layers = [{name: part[layer] for name, part in found.items()} for layer in range(len(scales))]
+    return tuple(
+        Factors(**parts, scale=scale, window=window)
+        for parts, scale, window in zip(layers, scales, windows, strict=True)
+    )
+
 
 VALUE_NORMS = "value_norms"  # [layer, head, key], of any record; versions before do not read it
 IMAGE = "image"  # [height, width], grey: what patches are of, as small as a picture needs it

@@ -17,9 +17,22 @@ from attnviz.display import list_first, replace_surrogates
 from attnviz.errors import InvalidSource
 from attnviz.registry import load, suggest_name
 from attnviz.text import ENDINGS, NAMES
-from attnviz.text.archives import Place, find_ending, find_member, find_name, is_archive, list_entries, open_archive
 from attnviz.text.columns import DataTable
-from attnviz.text.files import LOOKED_AT, check_kind, decode, open_file, read_content, read_lines
+from attnviz.text.files import (
+    LOOKED_AT,
+    Place,
+    check_kind,
+    decode,
+    find_ending,
+    find_member,
+    find_name,
+    is_archive,
+    list_entries,
+    open_archive,
+    open_file,
+    read_content,
+    read_lines,
+)
 from attnviz.text.source import SPLIT_NAMES, Row, Rows, Source, Wanted
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample"  # the packaged reviews
@@ -47,7 +60,7 @@ def open_source(name: str, wanted: Wanted) -> Source:
     place: Place | None = None
     if name and exists(path):
         if any(all(is_file(path / each) for each in names) for names in _SAVED_FILES):
-            from attnviz.text.hub import open_saved  # it imports datasets, which takes a second
+            from attnviz.text.arrow import open_saved  # it imports datasets, which takes a second
 
             return open_saved(path, wanted, _make_title(path))
         place = open_archive(path, wanted.budget) if is_archive(path) and not path.is_dir() else path
@@ -58,7 +71,7 @@ def open_source(name: str, wanted: Wanted) -> Source:
     if name.startswith((".", "/", "~")) or name.endswith(("/", "\\")) or _ENDING.fullmatch(path.suffix):
         raise InvalidSource(f"no file or folder {name}")
     if _HUB_NAME.fullmatch(name):
-        from attnviz.text.hub import open_hub  # it imports the hub's library, which local files do without
+        from attnviz.text.arrow import open_hub  # it imports the hub's library, which local files do without
 
         return open_hub(name, wanted)
     hint = f"{suggest_name(name, [p.name for p in NAMES])} A file, a folder or org/name on the hub also works."

@@ -17,10 +17,16 @@ from attnviz.bounded import GIB, UTF_8, find_mark
 from attnviz.chats import CHATS, find_chat
 from attnviz.display import list_first, pluralize
 from attnviz.errors import InvalidSource
-from attnviz.text.archives import Place, find_ending
-from attnviz.text.columns import MAX_NAMED, DataTable, is_known_name, is_text_name
-from attnviz.text.files import check_size, decode, open_file, read_lines
-from attnviz.text.layout import NAMES_OF_SEPARATORS, Layout, choose_layout
+from attnviz.text.columns import (
+    MAX_NAMED,
+    NAMES_OF_SEPARATORS,
+    DataTable,
+    Layout,
+    choose_layout,
+    is_known_name,
+    is_text_name,
+)
+from attnviz.text.files import Place, check_size, decode, find_ending, open_file, read_lines
 from attnviz.text.source import LOOKED_AT, MAX_COLUMNS, MAX_TEXT, Fields, Rows, Wanted, take_first
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}

@@ -1,9 +1,15 @@
-"""What has to be said in words beside every map: where it comes from, and what to read with it."""
+"""What has to be said in words beside every map: where it comes from, and what to read with it.
+
+Also which heads are alike.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from attnviz.display import escape_for_display, format_count, list_first, pluralize, quote_beginning
+from attnviz.measures.divergence import Divergences, to_similarity
 from attnviz.records import AttentionMaps, Provenance, Tokens
 from attnviz.report import Note
 from attnviz.specs import OTHER_LANGUAGES
@@ -264,3 +270,31 @@ def quote_text(provenance: Provenance, tokens: Tokens) -> str:
     if not name.startswith("“") and provenance.facts.window is None and not is_numbered:
         name = quote_beginning(read_words(tokens))
     return escape_for_display(name, MAX_NAME_LENGTH)
+
+
+N_PAIRS = 3  # of the heads that are most alike
+SIMILARITY = "1 - mean JSD in bits"
+
+
+def describe_likeness(divergences: Divergences, names: Sequence[str]) -> str:
+    """Say which of two heads or more are most alike, beside the median pair, and which is the least like any other."""
+    similar = to_similarity(divergences)
+    one, other = np.triu_indices(len(similar), 1)
+    of_pairs = similar[one, other]
+    best = np.argsort(-of_pairs, kind="stable")[:N_PAIRS]  # of equal ones the earliest
+    pairs = ", ".join(f"{names[one[n]]} and {names[other[n]]} ({_write(of_pairs[n])})" for n in best)
+    if len(of_pairs) == 1:
+        return f"How alike heads are here ({SIMILARITY}): {pairs}."
+    np.fill_diagonal(similar, -1.0)
+    nearest = similar.max(axis=1)
+    head = int(nearest.argmin())
+    most, median, least = map(_write, (of_pairs[best[0]], np.median(of_pairs), nearest[head]))
+    if most == median == least:
+        return f"No two heads are more alike than the others here ({SIMILARITY}): {least}."
+    far = f"least like any other {names[head]} ({least})"
+    return f"Heads most alike here ({SIMILARITY}): {pairs}; median pair {median}; {far}."
+
+
+def _write(similarity: float) -> str:
+    """Format a similarity to three digits: ".787"."""
+    return f"{similarity:.3f}".removeprefix("0")

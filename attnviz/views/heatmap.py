@@ -1,16 +1,25 @@
-"""Attention maps as a report: pictures, tables, notes and data. Knows neither renderers nor models."""
+"""Attention maps as a report: pictures, tables, notes and data. Knows neither renderers nor models.
 
-from collections.abc import Mapping, Sequence
+Heads or their mean are reported, weighed and merged as asked, and measured.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
+from attnviz.measures import measure_maps
 from attnviz.measures.divergence import divergence_from_mean
+from attnviz.measures.rows import compute_statistics
+from attnviz.measures.weighing import weigh_values
+from attnviz.measures.words import merge_words
 from attnviz.records import AttentionMaps, Measurement
+from attnviz.records.mean import add_mean
 from attnviz.report import Block, Heatmap, HeatmapGrid, Note, Report
-from attnviz.selection import find_token, is_slice, select_pairs
+from attnviz.selection import find_token, is_slice, select_numbers, select_pairs
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views import captions
 from attnviz.views.answer import describe_heads, describe_names, tabulate_answer
@@ -22,16 +31,19 @@ from attnviz.views.head_pictures import (
     Place,
     arrange_overview,
     choose_scale,
+    describe_choice,
     draw_heatmaps,
+    draw_many,
     draw_strip,
+    find_notable,
+    has_many,
+    has_too_many_weights,
     is_mean,
     list_scales,
     needs_pooling,
 )
-from attnviz.views.many_heads import describe_choice, draw_many, find_notable, has_many
-from attnviz.views.patches import draw_patches
-from attnviz.views.pointing import follow_places
-from attnviz.views.tables import heads_table, layers_table, sort_places, top_table
+from attnviz.views.patches import draw_patches, follow_places
+from attnviz.views.tables import heads_table, layers_table, parse_sort, sort_places, top_table
 from attnviz.views.tokens import TokenSelection, list_left_out, measure_hidden, select_tokens
 
 MAX_LINES = 22  # of the first screen; up to three more say how long it takes and what was written
@@ -158,7 +170,7 @@ def _draw_rollout(
     maps: AttentionMaps, part: TokenSelection, kind: ScaleKind
 ) -> tuple[Mapping[str, object], tuple[Heatmap, ...]]:
     """Return the numbers and the picture of rollout."""
-    from attnviz.measures.rollout import find_reachable, rollout
+    from attnviz.measures.weighing import find_reachable, rollout
 
     rolled = rollout(maps.heads_alone).astype(np.float32)
     frame = MapFrame.from_maps(maps, part)
@@ -167,3 +179,63 @@ def _draw_rollout(
     what = f"share of the token after {captions.name_layers(maps)}"
     scale = choose_scale(kind, float(picture.values.max()), len(maps.keys), part.renormalizes(maps), what)
     return {"rollout": rolled}, (replace(picture, scale=scale),)
+
+
+MEAN_HIDES = "divergence_from_mean"  # the measure of what is lost where heads are averaged
+
+
+class RecordPart(NamedTuple):
+    """A record as it is reported, before it is measured; layers and heads are places in it."""
+
+    maps: AttentionMaps
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    names: tuple[str, ...]  # of measures beside those that are asked for
+
+    def walk(self) -> Iterator[int]:
+        """Find the pooled maps of these heads, if any, and statistics on the same walk: after measures it is a second.
+
+        Yields each layer before it is walked over, which takes long of a long text.
+        """
+        if has_too_many_weights(self.maps, len(self.layers) * len(self.heads)):
+            for layer in self.layers:
+                yield layer
+                compute_statistics(self.maps, layer, with_pools=True)
+
+    def measure(self, spec: FigureOptions) -> tuple[Measurement, ...]:
+        """Measure it. Raises InvalidOption as measures do."""
+        found = measure_maps(self.maps, spec.measure)
+        more = [name for name in self.names if name not in [each.name for each in found]]
+        of_more = measure_maps(self.maps, more) if more else ()
+        return (*found, *of_more)
+
+
+def choose_from_record(maps: AttentionMaps, spec: FigureOptions) -> RecordPart:
+    """Choose layers and heads of a record, weigh and merge its weights.
+
+    Where the mean over heads is chosen, it is the last head of each layer, and how far the heads are from it is
+    measured, too. Raises InvalidSelection for a layer or head that is not there, InvalidOption as these do.
+    """
+    layers = select_numbers(spec.layer, maps.layer_numbers, "layer")
+    heads = select_numbers(spec.head, maps.head_numbers, "head", mean=True)
+    picked = select_pairs(spec.pick, maps.layer_numbers, maps.head_numbers) if spec.pick else ()
+    if spec.weigh == "values":
+        maps = weigh_values(maps)
+    if spec.merge is not None:
+        maps = merge_words(maps, spec.merge)
+    names = [parse_sort(spec.sort)[0].name] if spec.sort is not None else []
+    if maps.n_heads in (*heads, *(head for _, head in picked)):
+        heads = tuple(dict.fromkeys((*heads, maps.n_heads)))
+        maps = add_mean(maps)
+        names.append(MEAN_HIDES)
+    return RecordPart(maps, layers, heads, tuple(names))
+
+
+def select_from_record(
+    maps: AttentionMaps, spec: FigureOptions
+) -> tuple[AttentionMaps, tuple[int, ...], tuple[int, ...], tuple[Measurement, ...]]:
+    """Choose of a record, layers and heads as places in it, and measure it at once. Raises as these two do."""
+    part = choose_from_record(maps, spec)
+    for _ in part.walk():
+        pass
+    return part.maps, part.layers, part.heads, part.measure(spec)

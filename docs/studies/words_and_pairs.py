@@ -24,7 +24,7 @@ from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.training import Examples
 from attnviz.measures.classification import accuracy
 from attnviz.models import tokenizer
-from attnviz.models.batches import Ids, cut_text
+from attnviz.models.predicting import Ids, cut_text
 from attnviz.models.tokenizer import SPECIAL, TextTokenizer
 from attnviz.specs import TextOptions
 from attnviz.text import Corpus, load_corpus

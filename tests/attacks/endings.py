@@ -24,7 +24,7 @@ from attnviz.cli import app
 from attnviz.commands.survey.files import NAME as SURVEY
 from attnviz.commands.survey.files import load_files
 from attnviz.commands.train.inputs import STATE, WEIGHTS
-from attnviz.commands.train.state import load_state
+from attnviz.commands.train.training import load_state
 from attnviz.models.checkpoint import load_checkpoint
 from tests.process import PROGRAM, Run, bare_environment
 

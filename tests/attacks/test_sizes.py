@@ -13,7 +13,7 @@ import pytest
 from attnviz import store
 from attnviz.cli import show
 from attnviz.commands.batch.manifests import to_bytes
-from attnviz.commands.batch.run_job import describe_file
+from attnviz.commands.batch.workers import describe_file
 from attnviz.commands.survey.measure import BLOCK
 from attnviz.models.encoder_model import EncoderModel
 from attnviz.running import Progress

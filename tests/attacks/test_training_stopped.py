@@ -106,8 +106,8 @@ TERMINALS: dict[str, dict[str, str]] = {
 # One process for all of them, since most of its time goes into importing torch.
 ON_EACH_TERMINAL = f"""
 import json, os, sys
-from attnviz.commands.train import head_scores
-head_scores.N_RANDOM = 2
+from attnviz.commands.train import run
+run.N_RANDOM = 2
 from attnviz.cli import show
 from attnviz.cli.app import run
 from attnviz.cli.process import prepare_streams

@@ -22,13 +22,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # as the commands do
 import numpy as np
 
 from attnviz import store
-from attnviz.commands.train.outcome import write_card
+from attnviz.commands.train.run import write_card
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.measures.classification import compute_score_interval
-from attnviz.models.batches import cut_text
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import Checkpoint, load_checkpoint
-from attnviz.models.predicting import logits
+from attnviz.models.predicting import cut_text, logits
 from attnviz.options import build
 from attnviz.records.training_metrics import AttentionCost, TestMetrics
 from attnviz.running import Result

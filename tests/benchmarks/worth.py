@@ -13,11 +13,11 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
+from attnviz.models.ablation import change_heads
 from attnviz.models.attention import MultiHeadAttention
-from attnviz.models.batches import Ids, batch_by_length, pad
 from attnviz.models.classifier import Classifier
 from attnviz.models.encoder import EncoderBlock
-from attnviz.models.without import change_heads
+from attnviz.models.predicting import Ids, batch_by_length, pad
 from attnviz.records.training_metrics import AttentionCost
 from attnviz.table.intervals import Interval, correct_p_values, p_value, summarize
 

@@ -20,4 +20,4 @@ def prepare() -> None:
     if find_spec("transformers"):  # what a folder of BERT is opened with, and what hands that its weights
         for name in ("auto.tokenization_auto", "auto.modeling_auto", "bert.modeling_bert", "bert.tokenization_bert"):
             import_module(f"transformers.models.{name}")
-    vars(import_module("attnviz.commands.train.head_scores"))["N_RANDOM"] = 2  # of which no law asks how many there are
+    vars(import_module("attnviz.commands.train.run"))["N_RANDOM"] = 2  # of which no law asks how many there are

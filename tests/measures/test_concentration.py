@@ -5,7 +5,7 @@ import pytest
 
 from attnviz.errors import InvalidOption
 from attnviz.measures.concentration import average_received, entropy, make_uniform, query_information
-from attnviz.measures.rollout import rollout
+from attnviz.measures.weighing import rollout
 from tests.made import cross_maps, random_maps, record, tokens
 
 ROWS = np.array([[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.0, 0.1, 0.9]])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.commands.survey.words import measure_heads
+from attnviz.commands.survey.measure import measure_heads
 from attnviz.errors import InvalidOption, NotMeasurable
 from attnviz.measures import measure_maps
 from attnviz.measures.patterns import find_own_brackets, name_heads, strip_pieces

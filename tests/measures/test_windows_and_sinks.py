@@ -8,7 +8,7 @@ import pytest
 from attnviz.measures import ALL, measure_maps
 from attnviz.measures.concentration import make_uniform
 from attnviz.measures.merging import merge_tokens
-from attnviz.measures.rollout import find_reachable, rollout
+from attnviz.measures.weighing import find_reachable, rollout
 from attnviz.records import AttentionMaps
 from tests.made import random_maps, record, sink_maps, windowed_maps
 

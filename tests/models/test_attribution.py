@@ -16,7 +16,7 @@ from attnviz.models.attribution import METHODS
 from attnviz.models.attribution.held import HeldPass
 from attnviz.models.attribution.operators import AttendingCall, WordInputs, attending
 from attnviz.models.attribution.subject import Answering, Subject, attribute, frozen, make_labelled_subject
-from attnviz.models.capture.operators import Operators
+from attnviz.models.capture.tap import Operators
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
 from attnviz.records import Provenance

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.models.batches import BUCKET, batch_by_length, crop, cut_text, pad, shuffle_batches
 from attnviz.models.encoder import PAD_ID
+from attnviz.models.predicting import BUCKET, batch_by_length, crop, cut_text, pad, shuffle_batches
 from attnviz.models.sizes import count_kept
 from attnviz.specs import KeepKind
 

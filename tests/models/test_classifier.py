@@ -13,11 +13,10 @@ from torch import Tensor
 
 from attnviz.errors import InvalidText, TooLarge
 from attnviz.models import predicting
-from attnviz.models.batches import pad
 from attnviz.models.checkpoint import Checkpoint
 from attnviz.models.classifier import Classifier, ClassifierConfig, fit_temperature
 from attnviz.models.encoder import EncoderConfig
-from attnviz.models.predicting import predict, probabilities
+from attnviz.models.predicting import pad, predict, probabilities
 from attnviz.models.tokenizer import train
 from attnviz.records.training_metrics import Prediction
 from attnviz.specs import KeepKind, PoolKind, VocabularyOptions

@@ -11,9 +11,8 @@ from PIL import Image
 import attnviz
 from attnviz.errors import AttnvizError, TooLarge
 from attnviz.images import Photo
-from attnviz.models.covering import measure_covers
 from attnviz.models.loading import find_model
-from attnviz.models.locating import Places, locate, read_states
+from attnviz.models.locating import Places, locate, measure_covers, read_states
 from attnviz.models.protocols import EVERY
 from attnviz.specs import ModelOptions, PretrainedOptions
 from tests import pretrained

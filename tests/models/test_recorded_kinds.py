@@ -11,7 +11,7 @@ from torch.nn import functional
 
 import attnviz
 from attnviz.errors import InvalidOption, InvalidRecord
-from attnviz.measures.rollout import rollout
+from attnviz.measures.weighing import rollout
 from attnviz.models.recording.record import Recording
 from tests.models.captures import drawn, recorded
 from tests.models.structures import STATES, Attention, Module, Stack, linears

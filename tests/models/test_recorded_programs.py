@@ -12,7 +12,7 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 import attnviz
 from attnviz.errors import InvalidRecord
-from attnviz.models.capture import kernels
+from attnviz.models.capture import captured as kernels
 from tests.models.captures import SDPA, captured, lying, recorded
 from tests.models.structures import STATES, Attention, Mix, Stack, by_softmax
 

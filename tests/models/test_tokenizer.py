@@ -9,7 +9,7 @@ from tokenizers import Regex, Tokenizer, pre_tokenizers
 
 import attnviz
 from attnviz.errors import InvalidModel, InvalidText
-from attnviz.models.batches import cut_text
+from attnviz.models.predicting import cut_text
 from attnviz.models.tokenizer import CLASSIFY, PADDING, UNKNOWN, load, train
 from attnviz.specs import KeepKind, TokenizerKind, VocabularyOptions
 

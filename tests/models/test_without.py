@@ -13,13 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.errors import InvalidModel, InvalidSelection
-from attnviz.models.ablation import answers_without_heads
+from attnviz.models.ablation import answers_without_heads, average_heads
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderBlock, EncoderConfig
 from attnviz.models.loading import find_model
 from attnviz.models.predicting import probabilities
 from attnviz.models.protocols import AttentionModel
-from attnviz.models.without import average_heads
 from attnviz.specs import ModelOptions
 from tests.models.captures import replaced
 from tests.pretrained import NEEDS, built, saved, tokenizer

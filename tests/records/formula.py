@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attnviz.records import arithmetic, factors, walk
+from attnviz.records import factors, walk
 from attnviz.records.factors import Factors
 
 
@@ -31,4 +31,4 @@ def take_small_steps(monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
     monkeypatch.setattr(walk, "CELLS_AT_ONCE", cells)
     monkeypatch.setattr(walk, "MIN_ROWS", 5)
     monkeypatch.setattr(factors, "PRODUCTS_AT_ONCE", 100)
-    monkeypatch.setattr(arithmetic, "KEYS_AT_ONCE", 7)
+    monkeypatch.setattr(walk, "KEYS_AT_ONCE", 7)

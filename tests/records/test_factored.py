@@ -14,7 +14,7 @@ import attnviz
 from attnviz import store
 from attnviz.errors import InvalidOption, InvalidRecord, TooLarge
 from attnviz.measures import measure_maps
-from attnviz.records import AttentionMaps, arithmetic, factored
+from attnviz.records import AttentionMaps, factored, walk
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import Factors, Window
 from tests.records.formula import take_small_steps
@@ -42,7 +42,7 @@ def both(name: str) -> tuple[FactoredMaps, AttentionMaps]:
 )
 def test_every_number_is_that_of_the_weights(name: str, pays: int, monkeypatch: pytest.MonkeyPatch) -> None:
     take_small_steps(monkeypatch, 1_000)
-    monkeypatch.setattr(arithmetic, "MIN_NUMBERS_FOR_TORCH", pays)
+    monkeypatch.setattr(walk, "MIN_NUMBERS_FOR_TORCH", pays)
     found, dense = both(name)
     np.testing.assert_allclose(found.weights, dense.weights, rtol=1e-5, atol=1e-7)
     assert np.array_equal(found.attendable, dense.attendable)

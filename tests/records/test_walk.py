@@ -9,7 +9,7 @@ import pytest
 from attnviz.errors import InvalidRecord
 from attnviz.measures.concentration import make_uniform
 from attnviz.measures.rows import compute_statistics
-from attnviz.records import AttentionMaps, arithmetic
+from attnviz.records import AttentionMaps, walk
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import Factors, Window
 from attnviz.records.walk import Queries, WalkedRows
@@ -50,7 +50,7 @@ def case(window: Window, padded: bool, biased: bool = True, factor: float = 1.0)
 def test_numbers_and_rows_are_those_of_the_weights(
     window: Window, padded: bool, kind: str, units: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arithmetic, "MIN_NUMBERS_FOR_TORCH", units)
+    monkeypatch.setattr(walk, "MIN_NUMBERS_FOR_TORCH", units)
     unsummed, log_sum_exp, weights = case(window, padded)
     several: list[Queries] = [slice(0, 5), slice(5, 8), np.array([9, 30, 44]), slice(45, N_TOKENS)]
     maps: AttentionMaps = maps_of(unsummed)
@@ -98,7 +98,7 @@ def test_entropies_of_very_many_keys_keep_their_digits(monkeypatch: pytest.Monke
 def test_small_weights_of_large_scores_keep_their_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores reach 37, and so does log-sum-exp, which float32 rounds by 2e-6; a bias far from the diagonal is added."""
     monkeypatch.undo()
-    monkeypatch.setattr(arithmetic, "MIN_NUMBERS_FOR_TORCH", 0)  # as in texts whose weights are very many
+    monkeypatch.setattr(walk, "MIN_NUMBERS_FOR_TORCH", 0)  # as in texts whose weights are very many
     generator, n_tokens = np.random.default_rng(0), 3000
     query, key = (generator.normal(size=(2, 1, n_tokens, 16)) * 1.2).astype(np.float32)
     bias = generator.normal(size=(1, 9)).astype(np.float32)

@@ -12,8 +12,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attnviz.renderers.cell_text import write_out_hidden
 from attnviz.renderers.documents.latex import OTHER_SCRIPTS, escape_latex, fragment
-from attnviz.renderers.hidden import write_out_hidden
 from attnviz.report import Column, Heatmap, Note, Report, Table
 from tests.made import HOSTILE
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from attnviz.renderers import numbers
+from attnviz.renderers import cell_text
+from attnviz.renderers.cell_text import write_out_hidden
 from attnviz.renderers.documents.markdown import document, inline
-from attnviz.renderers.hidden import write_out_hidden
 from attnviz.report import Chart, Charts, Column, Heatmap, HeatmapGrid, Note, Report, Table
 from tests.made import HOSTILE
 
@@ -211,12 +211,12 @@ def test_a_picture_is_a_file_and_never_an_address() -> None:
 
 def test_numbers_that_are_left_out_leave_a_column_of_numbers() -> None:
     for cells in ((1, 2.5), (1, "…"), ("", 2.5), ()):
-        assert numbers.numeric(Table("t", "", "facts", (Column("n"),), tuple((cell,) for cell in cells))) == [True]
+        assert cell_text.numeric(Table("t", "", "facts", (Column("n"),), tuple((cell,) for cell in cells))) == [True]
     for texts in ((1, "a"), ("…", ""), ("a", "b")):
-        assert numbers.numeric(Table("t", "", "facts", (Column("n"),), tuple((cell,) for cell in texts))) == [False]
+        assert cell_text.numeric(Table("t", "", "facts", (Column("n"),), tuple((cell,) for cell in texts))) == [False]
 
 
 def test_infinity_is_a_sign() -> None:
     column = Column("s", digits=4)
-    written = [numbers.write_cell(value, column) for value in (float("inf"), float("-inf"), 0.5, 7)]
+    written = [cell_text.write_cell(value, column) for value in (float("inf"), float("-inf"), 0.5, 7)]
     assert written == ["∞", "-∞", "0.5000", "7"]

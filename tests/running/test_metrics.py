@@ -13,7 +13,7 @@ from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.commands.lesson.content import describe_model
 from attnviz.commands.survey.spec import SurveySpec
 from attnviz.commands.train.model_card import card_report
-from attnviz.commands.train.outcome import CARD
+from attnviz.commands.train.run import CARD
 from attnviz.errors import InvalidModel
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.loading import find_model

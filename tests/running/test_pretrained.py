@@ -7,7 +7,7 @@ import pytest
 
 from attnviz import store
 from attnviz.commands.batch.jobs import Job
-from attnviz.commands.batch.run_job import run_job
+from attnviz.commands.batch.workers import run_job
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.errors import InvalidOption, InvalidSelection

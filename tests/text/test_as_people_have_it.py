@@ -244,7 +244,7 @@ def test_numbers_from_0_to_1_are_no_stars(tmp_path: Path) -> None:
 
 def test_of_many_rows_with_one_label_so_many_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A small .gz holds endless rows, and no second label among them."""
-    monkeypatch.setattr("attnviz.text.labels.MAX_ROWS", 1500)
+    monkeypatch.setattr("attnviz.text.source.MAX_ROWS", 1500)
     write_gz(tmp_path / "a.csv.gz", {"a.csv": b"text,label\n" + b"a,1\n" * 1500 + b"b,sideways\n"})
     assert opened(tmp_path / "a.csv.gz", split="train[:1]").documents[0].label == 1
 

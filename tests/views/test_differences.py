@@ -10,8 +10,8 @@ import pytest
 from attnviz.measures.divergence import jsd
 from attnviz.records import AttentionMaps, Tokens
 from attnviz.records.differences import FILES, NUMBERS, OTHER_BYTES, Diff, Difference, Tolerances
+from attnviz.renderers.cell_text import HIDDEN
 from attnviz.renderers.documents import json as as_json
-from attnviz.renderers.hidden import HIDDEN
 from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Report
 from attnviz.views.differences import MAX_ROWS, describe_difference, diff_report

@@ -9,7 +9,7 @@ import pytest
 from attnviz.errors import InvalidSelection
 from attnviz.measures import MEASURES, measure_maps
 from attnviz.measures.divergence import vendi_score
-from attnviz.measures.rollout import rollout
+from attnviz.measures.weighing import rollout
 from attnviz.measures.words import merge_words
 from attnviz.records import AttentionMaps, Facts, Tokens
 from attnviz.report import Heatmap, HeatmapGrid, Report, Scale, Table

@@ -5,7 +5,7 @@ from math import log
 import numpy as np
 
 from attnviz.measures.divergence import measure_divergences_across
-from attnviz.views.likeness import describe_likeness
+from attnviz.views.captions import describe_likeness
 from tests.made import record
 
 PREVIOUS, NEXT = np.eye(6, k=-1) + np.eye(6)[[0]].T * np.eye(6)[0], np.eye(6, k=1) + np.eye(6)[[5]].T * np.eye(6)[5]

@@ -14,8 +14,7 @@ from attnviz.records import AttentionMaps
 from attnviz.report import Report
 from attnviz.running.drawing import Drawing
 from attnviz.specs import FigureOptions
-from attnviz.views.heatmap import heatmap_report
-from attnviz.views.record_selection import select_from_record
+from attnviz.views.heatmap import heatmap_report, select_from_record
 from tests.events import data, report
 from tests.made import heatmaps, overview, random_maps, record, table
 from tests.running.test_drawing import drawn_by

@@ -23,13 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.commands.batch import naming, reading
-from attnviz.commands.batch.jobs import JOBS, BatchPlan, Job
-from attnviz.commands.batch.paths import from_folder
+from attnviz.commands.batch.jobs import JOBS, BatchPlan, Job, from_folder
+from attnviz.commands.batch.reading import SourceFile, Steps
 from attnviz.commands.batch.schema import NAME, OUT, read_list, read_members, read_setting, read_settings, settings
-from attnviz.commands.batch.source_file import SourceFile, Steps
 from attnviz.errors import InvalidConfig
-from attnviz.option_values import InvalidValue, shorten
-from attnviz.options import build
+from attnviz.options import InvalidValue, build, shorten
 
 MAX_JOBS = 10_000
 

@@ -18,14 +18,14 @@ from attnviz.commands.batch.workers import run_jobs
 from attnviz.errors import DifferencesFound, InputError, InvalidOption, InvalidSource
 from attnviz.measures import ALL, split_names
 from attnviz.records import AttentionMaps
-from attnviz.records.arithmetic import count_cores
 from attnviz.records.differences import JSD, OTHER_BYTES, TOP_KEY, WEIGHT, Diff, Difference, Tolerances
+from attnviz.records.walk import count_cores
 from attnviz.registry import load, suggest_name
 from attnviz.renderers import PAGE_FORMAT, choose_renderers
 from attnviz.report import FigureStyle, Report, Table
 from attnviz.running import Events, Progress, Result
 from attnviz.running.executors import open_executor
-from attnviz.running.versions import read_versions
+from attnviz.running.pictures import read_versions
 from attnviz.store.manifest import NAME, Entry, Manifest
 from attnviz.store.parts import temporary_folder
 from attnviz.store.weights import find_kind

@@ -8,14 +8,12 @@ from pathlib import Path, PurePosixPath
 
 from attnviz.bounded import decode_json, parse_json, read_bytes
 from attnviz.commands.batch import naming
-from attnviz.commands.batch.jobs import JOBS, Job
-from attnviz.commands.batch.paths import from_folder
+from attnviz.commands.batch.jobs import JOBS, Job, from_folder
+from attnviz.commands.batch.reading import SourceFile
 from attnviz.commands.batch.schema import read_settings, settings
-from attnviz.commands.batch.source_file import SourceFile
 from attnviz.display import replace_surrogates
 from attnviz.errors import InvalidConfig, InvalidSource
-from attnviz.option_values import shorten
-from attnviz.options import build
+from attnviz.options import build, shorten
 from attnviz.store.manifest import SCHEMA, Entry, Manifest
 
 UNSAFE = re.compile(r"[\\:\x00-\x1f]")  # in a path

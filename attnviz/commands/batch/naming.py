@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from attnviz.option_values import shorten
+from attnviz.options import shorten
 from attnviz.store import manifest
 
 MAX_LENGTH = 64

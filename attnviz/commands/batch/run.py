@@ -16,13 +16,13 @@ from attnviz.commands.batch.spec import BatchSpec
 from attnviz.commands.batch.workers import Done, run_jobs
 from attnviz.display import escape_for_display, pluralize
 from attnviz.errors import ExecutionError, InputError, InvalidOption, OutputError
-from attnviz.records.arithmetic import count_cores
+from attnviz.records.walk import count_cores
 from attnviz.renderers.figure.image import shrink
 from attnviz.renderers.page.html import html
 from attnviz.report import Column, FigureStyle, Note, Report, Table
 from attnviz.running import Events, Progress, Result
 from attnviz.running.executors import open_executor
-from attnviz.running.versions import read_versions
+from attnviz.running.pictures import read_versions
 from attnviz.store.manifest import NAME, PAGE, Entry, Manifest
 from attnviz.views.index_page import batch_page, batch_title, format_settings
 

@@ -1,6 +1,6 @@
 """What a config may say: the settings of each command, from the options of its spec; read, and as a JSON Schema.
 
-A value is checked by `attnviz.option_values.check`, as on a command line. What is wrong goes to the problems of the
+A value is checked by `attnviz.options.check`, as on a command line. What is wrong goes to the problems of the
 file that says it.
 """
 
@@ -12,9 +12,8 @@ from typing import Any, Literal, get_args, get_origin
 
 from attnviz.commands.batch import naming
 from attnviz.commands.batch.jobs import JOBS, NOT_IN_CONFIGS
-from attnviz.commands.batch.source_file import SourceFile, Steps
-from attnviz.option_values import InvalidValue, check_option, find_nearest, shorten
-from attnviz.options import OUTPUT, FlatOption, Option, list_options
+from attnviz.commands.batch.reading import SourceFile, Steps
+from attnviz.options import OUTPUT, FlatOption, InvalidValue, Option, check_option, find_nearest, list_options, shorten
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # A whole number is a text, too: `query: 3`.

@@ -19,8 +19,8 @@ from attnviz.records import AttentionMaps, Tokens
 from attnviz.report import Chart, Charts, Heatmap, HeatmapGrid, Picture, Scale
 from attnviz.selection import find_token, select_numbers
 from attnviz.specs import ScaleKind
+from attnviz.views.captions import SIMILARITY
 from attnviz.views.head_pictures import lift_scale
-from attnviz.views.likeness import SIMILARITY
 from attnviz.views.tokens import label_tokens, quote_token
 
 MAX_CHARTS, MAX_SAMPLES = 4, 32  # measures that are drawn, and heads

@@ -5,9 +5,8 @@ from dataclasses import asdict
 from math import isnan
 
 from attnviz.commands.compare.comparison import MAX_HEADS, UNIFORM, ComparedModel, Comparison, none_if_nan
-from attnviz.commands.compare.costs import costs_table, find_cost
+from attnviz.commands.compare.costs import HEADLINE, MAX_READINGS, costs_table, find_cost, verdict
 from attnviz.commands.compare.spec import CompareSpec
-from attnviz.commands.compare.verdict import HEADLINE, MAX_READINGS, verdict
 from attnviz.display import escape_for_display, list_first, pluralize
 from attnviz.report import Block, Cell, Column, Note, Picture, Report, Row, Scale, Table
 from attnviz.views.captions import choose_title, drop_hash

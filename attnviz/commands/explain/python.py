@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from attnviz.commands.explain.answer.run import make_report
+from attnviz.commands.explain.answer.report import make_report
 from attnviz.commands.explain.inputs import check_answering
 from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.models.loading import find_model

@@ -29,7 +29,7 @@ def explain(spec: ExplainSpec, inputs: Inputs) -> Events:
     if works_by_hand(spec, inputs.model):
         result = _work_by_hand(spec, inputs)
     else:
-        from attnviz.commands.explain.answer.run import make_report  # torch comes with it
+        from attnviz.commands.explain.answer.report import make_report  # torch comes with it
 
         yield Progress(0, 1, "texts")
         report, looks = make_report(spec, inputs.model, document, inputs.corpus.texts)

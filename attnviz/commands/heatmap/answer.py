@@ -19,7 +19,7 @@ def ask_answer(
     them, it answers by another attention than is drawn, or only one word is there to be left out.
     """
     from attnviz.models.ablation import Silenceable, answer_without_heads  # torch has come with the model
-    from attnviz.models.attribution.deletion import leave_one_out
+    from attnviz.models.attribution.methods import leave_one_out
 
     if not isinstance(model, Silenceable) or maps.keys.mostly_unknown:
         return None

@@ -1,19 +1,28 @@
-"""Every number of a lesson, from the models: what attention works with, layer by layer, and answers without heads."""
+"""Every number of a lesson, from the models: what attention works with, layer by layer, and answers without heads.
 
+With them: the example of three tokens to be done by hand, with its published numbers; and sequences of the task on
+which several heads help, with what models report of them with any of their heads off.
+"""
+
+import tomllib
 from base64 import b64encode
 from collections.abc import Sequence
+from importlib.resources import files
+from random import Random
 from typing import Any
 
 import numpy as np
 
 from attnviz.errors import InvalidText, TooLarge
+from attnviz.models.loading import find_model
 from attnviz.models.protocols import Ablatable, Traceable
 from attnviz.records import Tokens
 from attnviz.records.attention_trace import VerifiedTrace
 from attnviz.records.training_metrics import name_heads
 from attnviz.running.metrics import load_model_metrics
+from attnviz.specs import ModelOptions
 from attnviz.text import Document
-from attnviz.words import Language, say
+from attnviz.words import Language, phrase, say
 
 MAX_TOKENS = 24  # of a sentence: with more, a table of every number is not read any more
 MAX_NUMBERS = 72_000  # of all models together: 384 kB of a page that may have 500
@@ -117,3 +126,72 @@ def _describe_answers(
 def pack(numbers: np.ndarray) -> str:
     """Write numbers as the page reads them: float32, little-endian, base64."""
     return b64encode(np.ascontiguousarray(numbers, dtype="<f4").tobytes()).decode("ascii")
+
+
+FILE = files("attnviz").joinpath("data/worked-example.toml")
+
+
+def describe_example(language: Language) -> dict[str, Any]:
+    """Return what a page needs of the one head of width 4, then of the two of width 2.
+
+    The page works out what the formula gives, and judges the published numbers by it.
+    """
+    found = tomllib.loads(FILE.read_text(encoding="utf-8"))
+    pieces = found["tokens"][language]
+    return {
+        "text": " ".join(pieces),
+        "tokens": [{"piece": piece, "special": False} for piece in pieces],
+        "nQueries": 1,  # that of the first token is given, and no other
+        "decimals": found["decimals"],
+        "models": [_describe_heads(phrase(f"judge.{part}", language), found[part]) for part in ("single", "multi")],
+    }
+
+
+def _describe_heads(name: str, heads: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    keys, values = (np.array([head[vectors] for head in heads]) for vectors in ("keys", "values"))
+    queries = np.zeros_like(keys)
+    queries[:, 0] = [head["query"] for head in heads]
+    n_heads, _, d_head = keys.shape
+    layer = {"number": 0, "dHead": d_head, "vectors": pack(np.stack([queries, keys, values])), "bias": None}
+    published = [{of: head[of] for of in ("weights", "output")} for head in heads]
+    sizes = {"nLayers": 1, "nHeads": n_heads, "dModel": n_heads * d_head}
+    return {"name": name, "trained": True, "projects": True, **sizes, "layers": [layer], "published": published}
+
+
+MODELS = ("recall:1", "recall:8")  # the first of the networks of docs/heads.md
+LETTERS = "abcdefgh"
+N_TOKENS, N_VALUES = 24, 16
+SEEDS = range(2, 8)  # the first six in a row of which one head fails as often as in thousands: two (.674 right)
+
+
+def draw_sequence(seed: int) -> tuple[list[str], list[int]]:
+    """Return the tokens of a sequence as these models were trained on, and the value of each letter."""
+    random = Random(seed)  # noqa: S311  # nothing is kept secret by it
+    values = [random.randrange(N_VALUES) for _ in range(N_TOKENS)]
+    places = random.sample(range(N_TOKENS), len(LETTERS))
+    letters = dict(zip(places, LETTERS, strict=True))
+    tokens = [f"{letters.get(place, '')}{value}" for place, value in enumerate(values)]
+    return tokens, [values[place] for place in places]
+
+
+def describe_recall() -> dict[str, Any]:
+    """Return sequences, and by model what it reports of each letter with some of its heads off.
+
+    Bit h of a choice says that head h is off: [sequence, choice, letter].
+    """
+    sequences = [draw_sequence(seed) for seed in SEEDS]
+    return {
+        "letters": list(LETTERS),
+        "sequences": [{"tokens": tokens, "values": values} for tokens, values in sequences],
+        "models": [_describe_model(name, [" ".join(tokens) for tokens, _ in sequences]) for name in MODELS],
+    }
+
+
+def _describe_model(name: str, texts: Sequence[str]) -> dict[str, Any]:
+    model = find_model(ModelOptions(model=name)).open(())
+    assert isinstance(model, Ablatable)
+    kept = np.arange(2**model.n_heads)[:, np.newaxis] >> np.arange(model.n_heads) & 1 == 0
+    labels = [[model.answers.labels.index(f"{letter}{value}") for value in range(N_VALUES)] for letter in LETTERS]
+    answers = np.stack([model.answer_with_heads(text, 0, kept) for text in texts])
+    reported = answers[..., labels].argmax(axis=-1).astype(np.uint8)
+    return {"name": name, "nHeads": model.n_heads, "reported": b64encode(reported.tobytes()).decode("ascii")}

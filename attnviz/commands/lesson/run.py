@@ -3,16 +3,20 @@
 from typing import Any, cast
 
 from attnviz import store
-from attnviz.commands.lesson.content import choose_layers, describe_model, read_tokens
-from attnviz.commands.lesson.example import describe_example
+from attnviz.commands.lesson.content import (
+    choose_layers,
+    describe_example,
+    describe_model,
+    describe_recall,
+    read_tokens,
+)
 from attnviz.commands.lesson.inputs import split_out
 from attnviz.commands.lesson.measured import describe_capacity, describe_reviews
-from attnviz.commands.lesson.recall import describe_recall
 from attnviz.commands.lesson.spec import LessonSpec
 from attnviz.display import escape_for_display
 from attnviz.inputs import Inputs
 from attnviz.models.protocols import Traceable
-from attnviz.renderers.page.bundle import write_page
+from attnviz.renderers.page.html import write_page
 from attnviz.report import Column, Note, Report, Table
 from attnviz.running import Events, Result
 from attnviz.views import captions

@@ -24,7 +24,7 @@ from attnviz.table.numbers import Numbers
 
 if TYPE_CHECKING:  # torch comes with it
     from attnviz.models.huggingface.answering import NextTokenModel
-    from attnviz.models.huggingface.continuing import Continuation
+    from attnviz.models.huggingface.generating import Continuation
     from attnviz.models.tokenizer import Encoding
 
 LEAST = 1.0  # nats that a passage has to cost beyond the best random knock-out
@@ -54,7 +54,7 @@ def find_sources(
     Raises InvalidModel where the model does not attend as it is told, InvalidText for a prompt or an answer without
     tokens, TooLarge.
     """
-    from attnviz.models.huggingface.continuing import Continuation
+    from attnviz.models.huggingface.generating import Continuation
 
     text, read = model.read_once(Chat.ask(prompt.text) if spec.model.chat else prompt.text)
     parts = _place_passages(prompt, text, read)

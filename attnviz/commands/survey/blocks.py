@@ -15,8 +15,7 @@ from attnviz.commands.survey.plan import SurveyPlan
 from attnviz.commands.survey.survey import ModelFacts
 from attnviz.models.loading import ModelReference
 from attnviz.running import Progress
-from attnviz.running.executors import get_result, wait_briefly
-from attnviz.running.open_model import open_model
+from attnviz.running.executors import get_result, open_model, wait_briefly
 
 SAVE_EVERY = 30.0  # seconds
 WRITTEN_AT_ONCE = 16  # blocks

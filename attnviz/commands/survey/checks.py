@@ -4,8 +4,8 @@ import shlex
 
 import numpy as np
 
+from attnviz.commands.survey.measure import COUNTS
 from attnviz.commands.survey.survey import OFFSET, ON_REPEATS, PATTERN, TOKENS, ModelFacts, SurveyInfo, choose_places
-from attnviz.commands.survey.words import COUNTS
 from attnviz.measures import PATTERNS
 from attnviz.records.head_names import name_offset
 from attnviz.records.walk import ROW_SUM_TOLERANCE

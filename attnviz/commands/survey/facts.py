@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from attnviz.commands.survey.measure import measure_heads
 from attnviz.commands.survey.survey import ON_REPEATS, SUCCESSOR, ModelFacts, SurveyInfo
-from attnviz.commands.survey.words import measure_heads
 from attnviz.errors import InvalidOption, InvalidText
 from attnviz.measures import PATTERNS, SOME_TEXTS_MEASURES
 from attnviz.measures.rows import MAX_OFFSET, sum_by_distance

@@ -21,14 +21,13 @@ from jaxtyping import Float64
 from attnviz import store
 from attnviz.bounded import decode_json, is_file, is_folder, list_folder
 from attnviz.commands.survey.checks import check_info, check_tables
-from attnviz.commands.survey.measure import BLOCK, TEXT_COLUMNS, TEXTS_OF_FILE, Measured
+from attnviz.commands.survey.measure import BLOCK, COUNTS, NOTHING, TEXT_COLUMNS, TEXTS_OF_FILE, Measured
+from attnviz.commands.survey.measure import KEYS as WORD_KEYS
 from attnviz.commands.survey.moments import COLUMNS as MOMENT_COLUMNS
 from attnviz.commands.survey.moments import KEYS as MOMENT_KEYS
 from attnviz.commands.survey.moments import keep_moments
 from attnviz.commands.survey.survey import TOKENS, ModelFacts, SurveyInfo, SurveyMeasure, find_difference
 from attnviz.commands.survey.tables import Tables, tabulate
-from attnviz.commands.survey.words import COUNTS, NOTHING
-from attnviz.commands.survey.words import KEYS as WORD_KEYS
 from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.table.numbers import Numbers, add_up, stack
 from attnviz.table.parquet import INTEGER, NUMBER, encode_table, read_table

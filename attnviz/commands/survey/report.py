@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from attnviz.commands.survey import heads
-from attnviz.commands.survey.atlas import draw_heads, survey_atlas
 from attnviz.commands.survey.effects import draw_ablations, draw_circuit, show_ablations, show_classes, show_knockouts
 from attnviz.commands.survey.files import Survey
+from attnviz.commands.survey.heads import draw_heads, survey_atlas
+from attnviz.commands.survey.measure import UNKNOWN
 from attnviz.commands.survey.spec import MergeSpec, SurveySpec
 from attnviz.commands.survey.survey import ABLATION, ON_REPEATS, SUCCESSOR, TOKENS, WORD, ModelFacts, SurveyMeasure
 from attnviz.commands.survey.tables import FOR_LABELS, QUERIES, list_curves
-from attnviz.commands.survey.words import UNKNOWN
 from attnviz.display import escape_for_display, format_count, list_first
 from attnviz.errors import InvalidOption
 from attnviz.measures import SOME_TEXTS_MEASURES

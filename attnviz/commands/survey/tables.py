@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from attnviz.commands.survey import survey
-from attnviz.commands.survey.words import MASS_BITS, UNKNOWN
+from attnviz.commands.survey.measure import MASS_BITS, UNKNOWN
 from attnviz.measures import PATTERNS
 from attnviz.measures.class_differences import ClassSizes, compare_classes, correct_differences, find_strata
 from attnviz.records import is_mostly_unknown

@@ -1,23 +1,249 @@
-"""`attnviz predict`: from texts to labels and probabilities, and how often they are right."""
+"""`attnviz predict`: from texts to labels and probabilities, and how often they are right.
 
-from collections.abc import Sequence
+They are a report and rows. Labels are distinct names, in the order of the probabilities.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
+from typing import Any, cast
 
-from attnviz.commands.train.predictions import prediction_rows, predictions_report
+import numpy as np
+
 from attnviz.commands.train.spec import PredictSpec
-from attnviz.display import format_count
+from attnviz.display import escape_for_display, format_count, pluralize
 from attnviz.errors import InvalidModel
 from attnviz.inputs import Inputs
+from attnviz.measures import classification
+from attnviz.measures.classification import N_BINS
 from attnviz.models.built_in import TRAINED
 from attnviz.models.device import return_freed_memory
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Classifies
-from attnviz.records.answers import AnswerInfo
+from attnviz.records.answers import MIN_PROBABILITY, AnswerInfo
 from attnviz.records.training_metrics import Prediction
-from attnviz.report import Note
+from attnviz.report import Block, Cell, Column, Note, Report, Row, Table
 from attnviz.running import Events, Progress, Result
+from attnviz.specs import OTHER_LANGUAGES
 from attnviz.store.manifest import TextNumbers
-from attnviz.views.answers import describe_answer
+from attnviz.table.intervals import summarize
+from attnviz.views.answers import NO_LABEL, describe_answer, describe_given_labels
+
+MAX_TITLE_LENGTH = 200
+MAX_NAMES_LENGTH = (43, 32)  # of a text, without and with a column of given labels: a row then fits 80 columns
+MORE = "All texts and scores: --table full."
+MAX_LABELS = 10  # whose confusion is a table that can be read
+
+
+def predictions_report(
+    predictions: Sequence[Prediction], *, answers: AnswerInfo, model: str, status: str, corpus: str, listed: int = 20
+) -> Report:
+    """Show each text with its label, or how many of each where there are more than `listed`; scores where labels came.
+
+    The data hold every text: model, status, corpus, labels, texts (how many); where labels came scored (how many
+    texts), accuracy, accuracy_interval [low, high], macro_f1, f1 {label}, calibration_error,
+    calibration_error_by_chance {mean, below_95}, calibration_bins, log_loss, mean_confidence, confusion
+    [given][predicted]; predictions, each with text, label, probability,
+    probabilities {label}, given, tokens, tokens_read, tokens_unknown; label and probability are null where half
+    of the tokens or more are unknown. A given label that the model lacks stands there as its number. Of a model of
+    several labels a text there is `predicted`, a list, in the place of label and probability; of one that answers with
+    numbers there is `scores` {name}; null, too, where half is unknown.
+    """
+    rows = [*_list_answers(predictions, answers)]
+    scores = _score(predictions, answers)
+    if len(predictions) <= listed:
+        blocks: list[Block] = [_predictions_table(predictions, rows, answers)]
+    elif answers.kind == "score":
+        blocks = [_numbers_table(predictions, answers)]
+    else:
+        blocks = [_counts_table(predictions, answers)]
+    if scores:
+        right = "{accuracy:.1%} of {scored:,} labelled texts are right (95 % interval {0:.1%} to {1:.1%})."
+        blocks += [Note(right.format(*scores["accuracy_interval"], **scores), leads=True), *_list_score_tables(scores)]
+    blocks += map(Note, _notes(predictions, answers, scores))
+    return Report(
+        title=f"{_shorten(model)} {'scores' if answers.kind == 'score' else 'classifies'} {_shorten(corpus)}",
+        subtitle=f"{_shorten(status)} · {format_count(len(predictions), 'texts')}",
+        blocks=tuple(blocks),
+        data={
+            "model": model,
+            "status": status,
+            "corpus": corpus,
+            "labels": list(answers.labels),
+            "texts": len(predictions),
+            **scores,
+            "predictions": rows,
+        },
+        max_lines=15,
+    )
+
+
+def _list_answers(predictions: Sequence[Prediction], answers: AnswerInfo) -> Iterator[dict[str, Any]]:
+    """Yield each text for machines: names as they are, numbers unrounded, and no verdict where half is unknown.
+
+    Of a label that came with the text and that the model lacks, the number is `given`.
+    """
+    labels = answers.labels
+    for p, place in zip(predictions, answers.find_labels([p.gold for p in predictions]), strict=True):
+        numbers = p.probabilities or (p.scores if p.is_judged else ())
+        named = dict(zip(labels, numbers, strict=True)) if numbers else None
+        predicted = [labels[chosen] for chosen in answers.choose_labels(p)] if p.is_judged else None
+        verdict: dict[str, object] = {"scores": named}
+        if answers.kind == "labels":
+            verdict = {"predicted": predicted, "probabilities": named}
+        elif answers.kind == "label":
+            label, probability = (labels[p.label], p.probability) if p.is_judged else (None, None)
+            verdict = {"label": label, "probability": probability, "probabilities": named}
+        given = p.gold if place is None else labels[place]
+        counts = {"tokens": p.n_tokens, "tokens_read": p.n_read, "tokens_unknown": p.n_unknown}
+        yield {"text": p.text_name, **verdict, "given": given, **counts}
+
+
+def prediction_rows(report: Report, answers: AnswerInfo) -> Iterator[tuple[Cell | None, ...]]:
+    """Yield a header and a row per text, for CSV, of what the report's data say of each.
+
+    A text without a label has an empty cell, one with a label that the model lacks that label's number. Several
+    labels of a text stand in one cell, "joy; surprise"; numbers have a column each instead, and one alone is `score`.
+    """
+    verdict = {"label": ("label", "probability"), "labels": ("predicted",), "score": ()}[answers.kind]
+    before = "score_" if answers.kind == "score" else "p_"
+    headings = [f"{before}{escape_for_display(label, sys.maxsize)}" for label in answers.labels]
+    if answers.kind == "score" and len(headings) == 1:
+        headings = ["score"]
+    columns = ("text", *verdict, "given", "tokens", "tokens_read")
+    yield (*("labels" if name == "predicted" else name for name in columns), *headings)
+    for row in cast(Any, report.data["predictions"]):
+        numbers = row["scores" if answers.kind == "score" else "probabilities"]
+        yield (*(row[name] for name in columns), *([None] * len(headings) if numbers is None else numbers.values()))
+
+
+def _shorten(text: str) -> str:
+    """Cut a name for a heading."""
+    return escape_for_display(text, MAX_TITLE_LENGTH)
+
+
+def _score(predictions: Sequence[Prediction], answers: AnswerInfo) -> dict[str, Any]:
+    """Score the texts that are judged and came with a label of the model's; nothing where there are none."""
+    places = answers.find_labels([p.gold for p in predictions])
+    pairs = zip(places, predictions, strict=True)
+    scored = [(place, p) for place, p in pairs if place is not None and p.is_judged and answers.kind == "label"]
+    if not scored:
+        return {}
+    gold, predicted = np.array([(place, p.label) for place, p in scored]).T
+    probabilities = np.array([p.probabilities for _, p in scored])
+    confidence = probabilities.max(axis=1)
+    confusion = classification.confusion_matrix(gold, predicted, len(answers.labels))
+    share = classification.accuracy(gold, predicted)
+    mean, below = classification.draw_calibrated_error(confidence, N_BINS)
+    return {
+        "scored": len(scored),
+        "accuracy": share.value,
+        "accuracy_interval": [share.low, share.high],
+        "macro_f1": classification.macro_f1(confusion),
+        "f1": dict(zip(answers.labels, classification.f1(confusion).tolist(), strict=True)),
+        "calibration_error": classification.calibration_error(confidence, gold == predicted, N_BINS),
+        "calibration_error_by_chance": {"mean": mean, "below_95": below},
+        "calibration_bins": N_BINS,
+        "log_loss": classification.log_loss(probabilities, gold),
+        "mean_confidence": float(confidence.mean()),
+        "confusion": confusion.tolist(),
+    }
+
+
+def _predictions_table(
+    predictions: Sequence[Prediction], found: Sequence[Mapping[str, Any]], answers: AnswerInfo
+) -> Table:
+    """List each text in a row, with the label that came with it where any has one."""
+    labelled = any(p.gold is not None for p in predictions)
+    names = [escape_for_display(label) for label in answers.labels]
+    headings = {"label": ("predicted", "probability"), "labels": ("predicted",), "score": names}[answers.kind]
+    columns = [Column("text"), *map(Column, headings), *([Column("given")] if labelled else [])]
+    columns.append(Column("tokens read", minor=True))
+    shown = [escape_for_display(p.text_name, MAX_NAMES_LENGTH[labelled]) for p in predictions]
+    alike, rows = Counter(shown), list[Row]()  # texts that begin alike have a number, as those of data sets have
+    for place, (name, p, row) in enumerate(zip(shown, predictions, found, strict=True)):
+        verdict: Row = ("-",) * len(headings)
+        if p.is_judged:
+            verdict = p.scores if answers.kind == "score" else (describe_answer(answers, p),)
+            if answers.kind == "label":
+                verdict = (escape_for_display(row["label"]), row["probability"])
+        given = "-" if row["given"] is None else escape_for_display(str(row["given"]))
+        cells = (given,) if labelled else ()
+        rows.append((name if alike[name] == 1 else f"{name}[{place}]", *verdict, *cells, f"{p.n_read} of {p.n_tokens}"))
+    more = MORE if labelled or len(rows) > 1 else ""
+    return Table("predictions", "", "answer", tuple(columns), tuple(rows), more=more)
+
+
+def _counts_table(predictions: Sequence[Prediction], answers: AnswerInfo) -> Table:
+    """Count the texts of each predicted label."""
+    judged = [answers.choose_labels(p) for p in predictions if p.is_judged]
+    counts = Counter(chain.from_iterable(judged))
+    rows = [(escape_for_display(name), counts[place]) for place, name in enumerate(answers.labels)]
+    if n_without := judged.count(()):
+        rows.append((NO_LABEL, n_without))
+    if n_others := len(predictions) - len(judged):
+        rows.append(("not judged", n_others))
+    columns = (Column("predicted"), Column("texts"))
+    return Table("predictions", "texts by predicted label", "answer", columns, tuple(rows), more=MORE)
+
+
+def _numbers_table(predictions: Sequence[Prediction], answers: AnswerInfo) -> Table:
+    """Say how the numbers of all texts are spread, a row for each number that the model gives."""
+    found = summarize(np.array([p.scores if p.is_judged else [np.nan] * len(answers.labels) for p in predictions]))
+    names = map(escape_for_display, answers.labels)
+    numbers = (each.tolist() for each in (found.n, found.mean, found.smallest, found.largest))
+    rows = [row for row in zip(names, *numbers, strict=True) if row[1]]
+    columns = tuple(map(Column, ("number", "texts", "mean", "smallest", "largest")))
+    return Table("predictions", "what the texts are given", "answer", columns, tuple(rows), more=MORE)
+
+
+def _list_score_tables(scores: Mapping[str, Any]) -> Iterator[Table]:
+    """Yield tables of scores against the given labels, then of texts: a row per given label, a column per predicted."""
+    chance = "by chance {mean:.3f}, 95 % below {below_95:.3f}".format(**scores["calibration_error_by_chance"])
+    rows = (
+        ("macro F1", scores["macro_f1"]),
+        *((f"F1 of {escape_for_display(name)}", value) for name, value in scores["f1"].items()),
+        (f"calibration error (ECE, {N_BINS} bins; {chance})", scores["calibration_error"]),
+        ("log loss (nats)", scores["log_loss"]),
+        ("mean confidence", scores["mean_confidence"]),
+    )
+    yield Table("scores", "compared with the given labels", "facts", (Column("what"), Column("value", digits=3)), rows)
+    names = [escape_for_display(name) for name in scores["f1"]]
+    if len(names) <= MAX_LABELS:
+        counts = tuple((name, *of) for name, of in zip(names, scores["confusion"], strict=True))
+        title = "texts by given (row) and predicted (column) label"
+        yield Table("confusion", title, "facts", (Column("given"), *map(Column, names)), counts)
+
+
+def _notes(predictions: Sequence[Prediction], answers: AnswerInfo, scores: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a reader of the tables would otherwise get wrong."""
+    n, labels = len(predictions), answers.labels
+    if cut := [p for p in predictions if p.n_read < p.n_tokens]:
+        left_out = sum(p.n_tokens - p.n_read for p in cut)
+        texts = pluralize(n, "texts")
+        yield f"Cut to what the model reads: {len(cut)} of {n} {texts} (tokens left out in all: {left_out})."
+    if n_unknown := sum(p.n_unknown for p in predictions):
+        n_read, n_texts = sum(p.n_read for p in predictions), sum(p.n_unknown > 0 for p in predictions)
+        of = f", in {n_texts} of {n} texts" if n > 1 else ""
+        yield f"Not in the vocabulary (read as [UNK]): {n_unknown:,} of {n_read:,} tokens{of}."
+    if n_others := sum(not p.is_judged for p in predictions):
+        texts = "The text is" if n == 1 else f"{n_others} of {n} texts are"
+        yield f"{texts} not judged: half of the tokens or more are not in the vocabulary. {OTHER_LANGUAGES}"
+    yield from describe_given_labels(answers, [p.gold for p in predictions])
+    without = sum(p.gold is None or p.gold < 0 for p in predictions)
+    if scores and without:
+        yield f"Not scored: {without} of {n} texts, without a label."
+    if scores and (n_absent := int((~classification.find_occurring_labels(np.array(scores["confusion"]))).sum())):
+        absent = f"{n_absent} of {len(labels)} labels"
+        yield f"Neither given nor predicted: {absent}; F1 stands at 0 there, and macro F1 leaves that out."
+    if scores and len(labels) > MAX_LABELS:
+        yield f"Which of {len(labels)} labels is taken for which is too wide a table: --json has it."
+    if answers.kind == "labels":
+        yield f"Each label has a probability of its own; a text has those of {MIN_PROBABILITY:g} or more."
+    if answers.kind != "score":
+        yield "A probability is the model's confidence in its answer, not the truth of it."
 
 
 def predict(spec: PredictSpec, inputs: Inputs) -> Events:

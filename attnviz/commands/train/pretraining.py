@@ -16,8 +16,8 @@ from torch.nn import functional
 from attnviz.commands.train.optimizer import Optimizer
 from attnviz.errors import ExecutionError
 from attnviz.models.attention import PositionBias
-from attnviz.models.batches import Ids
 from attnviz.models.encoder import PAD_ID, Encoder
+from attnviz.models.predicting import Ids
 
 MASKED_SHARE = 0.15  # of the words that is hidden (Devlin et al. 2019, arXiv:1810.04805)
 REPLACED_SHARE = 0.12  # that another word stands in for (Clark et al. 2020, arXiv:2003.10555, with a second model)

@@ -1,31 +1,137 @@
-"""`attnviz train`: from labelled texts to a checkpoint, its learning curve and its model card."""
+"""`attnviz train`: from labelled texts to a checkpoint, its learning curve and its model card.
+
+Numbers of the outcome are measured on the files that a run left. What heads look at over held-out texts is measured by
+the patterns that name heads in one text.
+"""
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
+from importlib.metadata import version
 from pathlib import Path
+
+import numpy as np
+import torch
 
 from attnviz import store
 from attnviz.bounded import exists
 from attnviz.commands.train.inputs import STATE, refuse_to_overwrite
-from attnviz.commands.train.outcome import measure, write_card
+from attnviz.commands.train.model_card import card_report
 from attnviz.commands.train.recipe import Run, begin
 from attnviz.commands.train.spec import TrainSpec
-from attnviz.commands.train.state import load_state, name_file_in_errors, state_bytes
-from attnviz.commands.train.training import TrainingStep
+from attnviz.commands.train.training import TrainingStep, load_state, name_file_in_errors, state_bytes
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.inputs import Inputs
-from attnviz.models.checkpoint import save_checkpoint
-from attnviz.models.device import keep_freed_memory
+from attnviz.measures.classification import accuracy, calibration_error, draw_calibrated_error, log_loss
+from attnviz.measures.concentration import make_uniform
+from attnviz.measures.patterns import measure_patterns
+from attnviz.models.checkpoint import load_checkpoint, save_checkpoint
+from attnviz.models.classifier import Classifier
+from attnviz.models.classifier_model import checkpoint_model
+from attnviz.models.device import describe_device, keep_freed_memory, pick
+from attnviz.models.encoder_model import EncoderModel
+from attnviz.models.predicting import logits, probabilities
+from attnviz.models.protocols import MEASURED
 from attnviz.monitor.watch import Watch
 from attnviz.options import list_values
-from attnviz.records import Setting
-from attnviz.running import Events, Progress
+from attnviz.records import AttentionMaps, Setting
+from attnviz.records.training_metrics import HeadMetrics, HeadScore, Metrics, ValidationMetrics
+from attnviz.renderers.documents.markdown import document
+from attnviz.renderers.figure.files import png
+from attnviz.report import FigureStyle
+from attnviz.running import Events, Progress, Result
 from attnviz.running.metrics import NAME as METRICS
 from attnviz.running.metrics import encode_metrics
-from attnviz.specs import PrintOptions
+from attnviz.shapes import PerHead
+from attnviz.specs import ModelOptions, PrintOptions
+
+N_TOKENS = 128  # read of each text
+N_RANDOM = 20  # encoders with random weights: what chance gives
+
+
+def describe_heads(model: EncoderModel, texts: Sequence[str]) -> HeadMetrics | None:
+    """Measure what each head gives to each pattern, beside an equal share and the most that a random encoder's gives.
+
+    None where no text has any pattern.
+    """
+    shares = _average_shares(model.attention(text, choice=MEASURED) for text in texts)
+    equal = _average_shares(make_uniform(model.attention(text, choice=MEASURED)) for text in texts)
+    chance: dict[str, float] = {}
+    on_cpu = replace(model, device=torch.device("cpu"))  # no device is waited for, text by text
+    for seed in range(N_RANDOM):  # on the same texts, since shares go with their lengths
+        attend = on_cpu.with_first_weights(seed).attention
+        for name, of_heads in _average_shares(attend(text, choice=MEASURED) for text in texts).items():
+            chance[name] = max(chance.get(name, 0.0), float(of_heads.max()))
+    scores = tuple(
+        HeadScore(name, tuple(map(tuple, of_heads.tolist())), float(equal[name].mean()))
+        for name, of_heads in shares.items()
+    )
+    return HeadMetrics(len(texts), N_TOKENS, scores, N_RANDOM, chance) if scores else None
+
+
+def _average_shares(several: Iterable[AttentionMaps]) -> dict[str, PerHead]:
+    """Return by pattern the mean share of each head over the texts that have it."""
+    found = defaultdict[str, list[PerHead]](list)
+    for maps in several:
+        for name, shares, _ in measure_patterns(maps):
+            found[name].append(shares)
+    return {name: np.mean(of_texts, axis=0) for name, of_texts in found.items()}
+
+
+CHECKPOINT = ("model.safetensors", "tokenizer.json", "config.json")
+CARD = "README.md"
+
+
+def measure(folder: Path, run: Run, settings: Mapping[str, Setting], data: str, data_sha256: str) -> Metrics:
+    """Measure what lies in the folder, not what is in memory: the files are what others get."""
+    saved = load_checkpoint(folder)
+    config, device = saved.classifier.config, pick(str(run.training.spec.device))
+    model = checkpoint_model(saved, folder, CARD, ModelOptions(max_tokens=N_TOKENS), device)
+    return Metrics(
+        settings=dict(settings),
+        data=data,
+        data_sha256=data_sha256,
+        n_texts=len(run.training.examples),
+        labels=config.labels,
+        sizes=asdict(config.encoder),
+        n_parameters=run.n_parameters,
+        weights_sha256=saved.revision,
+        versions={package: version(package) for package in ("attnviz", "numpy", "tokenizers", "torch")},
+        computed_on=describe_device(device),
+        history=run.training.history,
+        held_out=_validate(run, saved.classifier),
+        heads=describe_heads(model, run.described),
+    )
+
+
+def _validate(run: Run, stored: Classifier) -> ValidationMetrics:
+    held_out = run.training.held_out
+    before, after = logits(run.training.copy_best(), held_out.texts), logits(stored, held_out.texts)
+    answers = probabilities(stored, after)
+    predicted, confidence = answers.argmax(axis=1), answers.max(axis=1)
+    return ValidationMetrics(
+        n_texts=len(held_out),
+        accuracy=accuracy(held_out.labels, predicted),
+        loss=log_loss(answers, held_out.labels),
+        calibration_error=calibration_error(confidence, predicted == held_out.labels),
+        temperature=stored.temperature.item(),
+        labels_changed=int((before.argmax(dim=-1) != after.argmax(dim=-1)).sum()),
+        calibration_bound=draw_calibrated_error(confidence)[1],
+    )
+
+
+def write_card(folder: Path, metrics: Metrics) -> Result:
+    """Draw and describe a run that ended. The same metrics give the same files."""
+    report = card_report(metrics)
+    pictures = dict(png(report, FigureStyle()))
+    for name, data in pictures.items():
+        store.write(folder / name, data)
+    store.write(folder / CARD, document(report, {Path(name).stem: name for name in pictures}).encode())
+    return Result(report, tuple(folder / name for name in (*CHECKPOINT, METRICS, CARD, *pictures)))
+
 
 PRINT_OPTIONS = tuple(field.name for field in fields(PrintOptions))
 NOT_IN_IDENTITY = ("dataset", "split", "device", "out", "resume", *PRINT_OPTIONS)  # what the weights do not depend on

@@ -2,30 +2,38 @@
 
 Whatever a step draws at random follows from the seed and the step's number alone. So a run that was stopped and taken
 up again from its `state` at the end of an epoch ends with the weights of a run that never stopped.
+
+The state is a file of tensors and JSON that `--resume` goes on from.
 """
 
+import hashlib
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Int
+from safetensors.torch import load, save
 from torch import Tensor
 from torch.nn import functional
 
-from attnviz.bounded import decode_json
+from attnviz.bounded import decode_json, read_bytes
 from attnviz.commands.train.optimizer import Optimizer
 from attnviz.commands.train.pretraining import Pretraining, Windows
 from attnviz.commands.train.spec import TrainSpec
-from attnviz.errors import ExecutionError
-from attnviz.models.batches import Ids, cut_text, pad, shuffle_batches, stretch
+from attnviz.display import shorten_name
+from attnviz.errors import ExecutionError, InvalidModel
 from attnviz.models.classifier import Classifier, fit_temperature
 from attnviz.models.device import seeded
 from attnviz.models.encoder import PAD_ID
-from attnviz.models.predicting import logits
+from attnviz.models.predicting import Ids, cut_text, logits, pad, shuffle_batches, stretch
 from attnviz.records.training_metrics import Epoch, History, Point
+from attnviz.store.weights import read_header
 
 WORD_WEIGHT = 0.2  # of the masked-word loss beside that of the label, after pretraining
 MAX_HIDDEN = 300  # words to be found in a step: the logits of more would take half of its time
@@ -233,3 +241,46 @@ class Training:
     @property
     def _optimizers(self) -> tuple[torch.optim.Optimizer, ...]:
         return self.optimizer.adamw, self.pretraining.optimizer.adamw
+
+
+MAX_BYTES = 2**34
+MAX_REASON_LENGTH = 200  # characters: torch lists every tensor that does not fit, and the hint is to be seen
+HINT = "Choose another --out to start from the beginning."
+
+
+def state_bytes(about: Mapping[str, Any], tensors: dict[str, Tensor], run: Mapping[str, Any]) -> bytes:
+    """Return a file of the state; `run` says of which run. Raises ExecutionError where a number is not finite."""
+    try:
+        if not all(tensor.isfinite().all() for tensor in tensors.values()):
+            raise ValueError("weights are not finite")
+        told = json.dumps({"run": dict(run), **about}, allow_nan=False)
+    except ValueError as error:  # also from JSON, which has no NaN
+        what = f"after step {about['done'] + about['pretrained']:,} weights or losses are not finite"
+        raise ExecutionError(f"training diverged: {what}", hint=DIVERGED) from error
+    return save(tensors, {"state": told, "sha256": _sha256(tensors, told)})
+
+
+def load_state(file: Path) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, Any]]:
+    """Read what `state_bytes` was given. Raises InvalidModel for anything else or a changed bit."""
+    with name_file_in_errors(file):
+        meta, tensors = read_header(file, InvalidModel, HINT).metadata, load(read_bytes(file, MAX_BYTES, InvalidModel))
+        if meta["sha256"] != _sha256(tensors, meta["state"]):
+            raise ValueError("its contents do not match its checksum")
+        about = json.loads(meta["state"])
+        run = about.pop("run")
+        return about, tensors, run
+
+
+@contextmanager
+def name_file_in_errors(file: Path) -> Iterator[None]:
+    """Raise InvalidModel, which names the file, for whatever its contents bring about: it is of another model."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+        reason = shorten_name(" ".join(str(error).split()), MAX_REASON_LENGTH)
+        raise InvalidModel(f"{file} is not a state of this training run: {reason}", hint=HINT) from error
+
+
+def _sha256(tensors: dict[str, Tensor], told: str) -> str:
+    """Hash the file as it is without this hash: of one entry beside the tensors its bytes are always the same."""
+    return hashlib.sha256(save(tensors, {"state": told})).hexdigest()

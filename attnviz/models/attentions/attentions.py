@@ -10,14 +10,12 @@ import numpy as np
 from jaxtyping import Bool
 
 from attnviz.errors import InvalidRecord
-from attnviz.models.attentions.readings import AXES, Rows, find_axes, read_axes
-from attnviz.models.attentions.reasons import EXACT, find_reason, scale_rounded
+from attnviz.models.attentions.readings import AXES, EXACT, Rows, find_axes, find_reason, read_axes, scale_rounded
 from attnviz.models.attentions.weights_file import WeightsRequest, check_row, read_weights
 from attnviz.models.capture.call import Call
 from attnviz.models.recording.assembly import About, provenance_of, record_of, span
-from attnviz.models.recording.groups import Group
+from attnviz.models.recording.groups import PADDING, Group, Names, Pieces, check_no_mask, read_names, real_tokens
 from attnviz.models.recording.labels import label
-from attnviz.models.recording.names import PADDING, Names, Pieces, check_no_mask, read_names, real_tokens
 from attnviz.records import AttentionMaps, Facts
 from attnviz.records.grid import Grid
 from attnviz.store.weights import FileWeights

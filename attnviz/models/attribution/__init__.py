@@ -13,13 +13,13 @@ if TYPE_CHECKING:  # torch comes with it
 
 # Each takes a Subject and gives a MethodScores.
 METHODS = (
-    Plugin("relevance", "attnviz.models.attribution.gradients:relevance", "gradient × input, norms and weights held"),
-    Plugin("gradient", "attnviz.models.attribution.gradients:gradient", "gradient × input, nothing held"),
-    Plugin("attention-gradient", "attnviz.models.attribution.gradients:attention_gradient", "Chefer et al."),
-    Plugin("value-norm", "attnviz.models.attribution.gradients:value_norm", "weight × length of what it moves"),
-    Plugin("attention", "attnviz.models.attribution.gradients:attention", "attention received"),
-    Plugin("leave-one-out", "attnviz.models.attribution.deletion:leave_one_out", "a pass without each token"),
-    Plugin("random", "attnviz.models.attribution.deletion:chance", "chance: what every method has to beat"),
+    Plugin("relevance", "attnviz.models.attribution.methods:relevance", "gradient × input, norms and weights held"),
+    Plugin("gradient", "attnviz.models.attribution.methods:gradient", "gradient × input, nothing held"),
+    Plugin("attention-gradient", "attnviz.models.attribution.methods:attention_gradient", "Chefer et al."),
+    Plugin("value-norm", "attnviz.models.attribution.methods:value_norm", "weight × length of what it moves"),
+    Plugin("attention", "attnviz.models.attribution.methods:attention", "attention received"),
+    Plugin("leave-one-out", "attnviz.models.attribution.methods:leave_one_out", "a pass without each token"),
+    Plugin("random", "attnviz.models.attribution.methods:chance", "chance: what every method has to beat"),
 )
 
 

@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from attnviz.models.attribution.operators import WordInputs
+from attnviz.models.capture.captured import is_kernel
 from attnviz.models.capture.follow import list_tensors
-from attnviz.models.capture.kernels import is_kernel
 
 Gradients = tuple[Tensor | None, ...]
 ACTIVATIONS = ("torch.nn.modules.activation", "transformers.activations")  # where modules of them are

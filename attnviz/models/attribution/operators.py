@@ -21,9 +21,8 @@ from torch.utils._python_dispatch import _disable_current_modes
 from attnviz.errors import InvalidModel
 from attnviz.models.attention import Norms, value_norms
 from attnviz.models.capture.call import Call
-from attnviz.models.capture.kernels import is_kernel
-from attnviz.models.capture.operators import Operators
-from attnviz.models.capture.tap import capture
+from attnviz.models.capture.captured import is_kernel
+from attnviz.models.capture.tap import Operators, capture
 
 LINEAR = ("mm", "addmm")  # a linear layer is one of them; what it reads and its weight [read, given] come last
 ROUNDED = 0.02  # by how much an output in half precision may miss, as a share of the largest value

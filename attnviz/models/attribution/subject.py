@@ -14,9 +14,8 @@ from attnviz.display import escape_for_display, list_first
 from attnviz.errors import AttnvizError, InvalidModel, InvalidOption
 from attnviz.models.attribution import METHODS
 from attnviz.models.attribution.operators import WordInputs
-from attnviz.models.batches import batch_by_length
 from attnviz.models.device import enough_memory
-from attnviz.models.predicting import check_finite, read_logits
+from attnviz.models.predicting import batch_by_length, check_finite, read_logits
 from attnviz.records import Provenance, Tokens
 from attnviz.records.answers import AnswerInfo, AnswerKind
 from attnviz.records.attribution import Attribution, Question, Scores, Target

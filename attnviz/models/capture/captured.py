@@ -1,14 +1,25 @@
-"""One attention as tensors, in the same axes whichever way it was seen. Knows no modules."""
+"""One attention as tensors, in the same axes whichever way it was seen. Knows no modules.
 
-from collections.abc import Iterator
+Of kernels that attend within one operator, it is what they were given and their weights, worked out and held against
+their outputs. torch has them behind scaled_dot_product_attention, and as flex_attention, whose changes to the scores
+come as code. The kernel that the model chose runs.
+"""
+
+import math
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Float32
 from torch import Tensor
 
 from attnviz.errors import InvalidRecord
+from attnviz.models.capture.follow import Operation
+from attnviz.models.capture.ids import collapse
 
 How = Literal["recomputed", "multiplied", "factored"]
 
@@ -102,3 +113,150 @@ def refuse_dropout(share: float, what: str) -> None:
     """Raise InvalidRecord where weights are dropped at random: those are not the model's attention."""
     if share > 0:
         raise InvalidRecord(f"{what} drops {share:.0%} of the weights: the model is in training mode", hint=EVALUATE)
+
+
+# In the names of kernels, whoever wrote them.
+SIGNS = ("attention", "attn", "transformer_encoder", "transformer_decoder")
+N_MIXED = 4  # random mixtures of components that are held against each other in the place of all
+AT_ONCE = 2**18  # scores that are held at a time, besides the weights: the processor's cache holds them
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What F.scaled_dot_product_attention takes, whatever way its arguments come."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    attn_mask: Tensor | None = None
+    dropout_p: float = 0.0
+    is_causal: bool = False
+    scale: float | None = None
+    enable_gqa: bool = False
+
+
+class Recomputed(NamedTuple):
+    """The weights of a kernel. In a row that may attend to nothing all are 0."""
+
+    weights: Float32[Tensor, "batch head query key"]
+    attendable: Bool[Tensor, "batch query key"]  # by any head
+    error: float  # by which weights · value misses the output, relative to the largest value
+
+
+def recompute(asked: Asked, output: Tensor, what: str) -> Recomputed:
+    """Work out the weights of a kernel, and hold them against its output.
+
+    In float32 at least, of what the kernel read: under autocast that was rounded to the dtype of its output.
+    """
+    dtype = output.dtype
+    exact = torch.float64 if dtype == torch.float64 else torch.float32
+    mask = expand_mask(asked, (*output.shape[:-1], asked.key.shape[-2]))
+    allowed = bias = None
+    if mask is not None:  # most are the same for all heads
+        few = collapse(mask)
+        allowed = few if few.dtype == torch.bool else find_allowed(few)
+        bias = torch.where(allowed, 0.0 if few.dtype == torch.bool else few, -torch.inf).expand(mask.shape)
+    given = (side.to(dtype).to(exact) for side in (asked.query, asked.key, asked.value, output))
+    query, key, value, of_kernel = map(to_batch_heads, given)
+    n_batch, n_heads, n_queries, _ = of_kernel.shape
+    query = query * (1 / math.sqrt(query.shape[-1]) if asked.scale is None else asked.scale)
+    query = query.expand(n_batch, n_heads, -1, -1)
+    key, value = (  # of each head, also of grouped-query attention
+        side[:, :, None].expand(n_batch, -1, n_heads // side.shape[1], -1, -1).flatten(1, 2) for side in (key, value)
+    )
+    n_keys = key.shape[-2]
+    weights = query.new_empty((n_batch, n_heads, n_queries, n_keys), dtype=torch.float32)
+    largest = float(value.abs().amax()) if value.numel() else 0.0
+    if dtype == exact and value.shape[-1] > N_MIXED:
+        mixture = _make_mixture(value.shape[-1]).to(value)
+        value, of_kernel = value @ mixture, of_kernel @ mixture
+    worst = query.new_zeros(())
+    step = max(1, AT_ONCE // max(1, n_queries * n_keys))
+    for row in range(n_batch):
+        for first in range(0, n_heads, step):
+            of = (row, slice(first, first + step))
+            sides = query[of], key[of], value[of], of_kernel[of]
+            with full_precision():
+                missed = _work_out(sides, None if bias is None else bias[of], weights[of])
+            worst = torch.maximum(worst, missed)
+    error = float(worst) / max(largest, torch.finfo(exact).tiny)
+    attendable = torch.ones((), dtype=torch.bool) if allowed is None else allowed.any(dim=1)
+    attendable = attendable.expand(n_batch, n_queries, n_keys)
+    return Recomputed(weights, attendable, check_error(error, dtype, what))
+
+
+@cache
+def _make_mixture(d_value: int) -> Float[Tensor, "d_value mixed"]:
+    """Return a few random mixtures of the components, the same for values and output (Freivalds 1979).
+
+    Weights that give them give every component, and it takes a fraction of the time to see.
+    """
+    return torch.randn(d_value, N_MIXED, generator=torch.Generator().manual_seed(0)) / math.sqrt(d_value)
+
+
+def _work_out(
+    sides: tuple[Tensor, Tensor, Tensor, Tensor],
+    bias: Float[Tensor, "head query key"] | None,
+    weights: Float32[Tensor, "head query key"],
+) -> Float[Tensor, ""]:
+    """Fill in the weights of some heads; return by how much they miss what the kernel gave.
+
+    `sides`: query, key, value and what the kernel gave, [head place d]. `bias`: is added to scores, -inf forbids.
+    """
+    query, key, value, given = sides
+    scores = query @ key.mT
+    empty = None
+    if bias is not None:
+        scores.add_(bias)
+        empty = (collapse(bias) == -torch.inf).all(dim=-1, keepdim=True)
+    exact = torch.softmax(scores, dim=-1, out=weights if scores.dtype == weights.dtype else None)
+    missed = (exact @ value - given).abs_()
+    if empty is not None and bool(empty.any()):
+        exact.masked_fill_(empty, 0)  # NaN
+        missed.masked_fill_(empty, 0)  # kernels give 0, NaN or the mean of the values to a query without keys
+    if exact is not weights:
+        weights.copy_(exact)
+    return missed.amax() if missed.numel() else missed.new_zeros(())
+
+
+def expand_mask(asked: Asked, shape: Sequence[int]) -> Tensor | None:
+    """Return the mask of every head, bool (True lets attention through) or additive, without a copy."""
+    if asked.is_causal:
+        mask = torch.ones(*shape[-2:], dtype=torch.bool, device=asked.query.device).tril()
+    elif asked.attn_mask is not None:
+        mask = asked.attn_mask
+    else:
+        return None
+    return to_batch_heads(mask.expand(*shape))
+
+
+# --- kernels below that function --------------------------------------------------------------------------------------
+
+
+@cache
+def is_kernel(name: str) -> bool:
+    """Tell whether an operator attends, by its name."""
+    return any(sign in name for sign in SIGNS) and "backward" not in name
+
+
+def read_kernel(of: Operation) -> tuple[Asked, Tensor | None] | None:
+    """Return what a kernel was asked for, and its log-sum-exp where it gives that; None where it is not known."""
+    if of.name == "flex_attention":
+        return _read_flex(of), None
+    if not of.name.startswith("_scaled_dot_product"):
+        return None
+    given = of.arguments
+    mask = given.get("attn_mask", given.get("attn_bias"))
+    options = given.get("dropout_p", 0.0), given.get("is_causal", False), given.get("scale")
+    sums = of.result[1] if of.name.endswith("for_cpu") else None
+    return Asked(given["query"], given["key"], given["value"], mask, *options), sums
+
+
+def _read_flex(of: Operation) -> Asked:
+    """Read flex_attention: whatever a score is changed to is the same as a bias, which is what it is changed by."""
+    query, key, value, score_mod, block_mask, scale, options, *buffers = (*of.args, *of.kwargs.values())
+    n_shared = query.shape[1] // key.shape[1]
+    key, value = (side.repeat_interleave(n_shared, dim=1).expand(len(query), -1, -1, -1) for side in (key, value))
+    work_out = sys.modules[type(of.function).__module__]._math_attention_inner
+    before, after = work_out(query, key, value, score_mod, block_mask, scale, options, *buffers)
+    return Asked(query, key, value, (after - before).to(query.dtype), scale=scale)

@@ -16,8 +16,7 @@ from jaxtyping import Bool, Float, Float32, Int
 from torch import Tensor
 
 from attnviz.errors import InvalidRecord
-from attnviz.models.capture.captured import check_error, find_allowed, to_batch_heads
-from attnviz.models.capture.kernels import Asked
+from attnviz.models.capture.captured import Asked, check_error, find_allowed, to_batch_heads
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.records.factors import CAUSAL, EVERYWHERE, MAX_SCORE, N_PROBES, Factors, Window
 

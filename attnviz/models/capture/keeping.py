@@ -13,11 +13,10 @@ from torch import Tensor
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.attending import Seen
 from attnviz.models.capture.call import Arranged, Call, arrange
-from attnviz.models.capture.captured import How, refuse_dropout, renormalise
+from attnviz.models.capture.captured import Asked, How, read_kernel, recompute, refuse_dropout, renormalise
 from attnviz.models.capture.factored import FactoredRows, Factoring
 from attnviz.models.capture.follow import Operation
 from attnviz.models.capture.ids import NOTHING, Known, row_of
-from attnviz.models.capture.kernels import Asked, read_kernel, recompute
 from attnviz.models.capture.modules_at_work import ModulesAtWork, may_be_in
 from attnviz.models.protocols import EVERY, LayersAndHeads
 

@@ -3,32 +3,75 @@
 At the dispatcher every way to write attention has become a few operators, whoever wrote it: code, a scripted, traced or
 exported program, or a kernel. They run as themselves and are looked at behind: `follow` keeps whose each number is,
 `attending` knows attention by its rule, `fused` reads kernels. Nothing that goes wrong in looking ends a pass.
+
+`Operators` is the mode that sees them, one after another.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._ops import HigherOrderOperator
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from attnviz.errors import AttnvizError
 from attnviz.models.capture.attending import Rule
 from attnviz.models.capture.call import Call
+from attnviz.models.capture.captured import is_kernel
 from attnviz.models.capture.follow import Follower, Operation, list_tensors
 from attnviz.models.capture.ids import Store
 from attnviz.models.capture.keeping import Keeper
-from attnviz.models.capture.kernels import is_kernel
 from attnviz.models.capture.modules_at_work import ModulesAtWork
-from attnviz.models.capture.operators import Operators
 from attnviz.models.capture.unread import STANDING_FOR_OTHERS, Unread, why_unreadable
 from attnviz.models.protocols import EVERY, LayersAndHeads
+
+
+class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """While it is open, each operator that is not made of other operators comes by `run`."""
+
+    supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Tell torch not to look after compiling at each operator: importing what compiles takes seconds."""
+        return False
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = {} if kwargs is None else dict(kwargs)
+        name, is_composite = _name(func)
+        if is_composite and not self.takes_whole(name, args):
+            with self:  # in inference mode what is made of other operators comes whole
+                return func.decompose(*args, **kwargs)
+        return self.run(name, func, args, kwargs)
+
+    def takes_whole(self, name: str, args: Sequence[Any]) -> bool:
+        """Tell whether an operator that is made of other operators is to come by `run` itself."""
+        return False
+
+    def run(self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Run an operator, which subclasses do in a way of their own. In place or not, it has one name."""
+        return func(*args, **kwargs)
+
+
+@cache
+def _name(func: Any) -> tuple[str, bool]:
+    """Return the name of an operator, and whether it is made of other operators."""
+    if isinstance(func, HigherOrderOperator):
+        return str(func.__name__), False
+    space, _, name = func._schema.name.partition("::")
+    name = name if space == "aten" else f"{space}::{name}"
+    return str(name if name.startswith("_") else name.rstrip("_")), space == "aten" and func._can_decompose()
+
 
 BIAS_MODULE = "torch.nn.attention.bias"
 FLEX_MODULE = "torch.nn.attention.flex_attention"

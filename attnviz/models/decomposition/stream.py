@@ -19,12 +19,12 @@ from jaxtyping import Bool, Float, Float64
 from torch import Tensor
 
 from attnviz.errors import InvalidModel
+from attnviz.models.ablation import change_heads
 from attnviz.models.attribution.subject import Subject, frozen
-from attnviz.models.capture.kernels import Asked
+from attnviz.models.capture.captured import Asked
 from attnviz.models.decomposition.blocks import StreamBlock, replace_state
 from attnviz.models.decomposition.stream_pass import FORMS, TOLERANCE, Kernels, StreamPass
 from attnviz.models.predicting import read_logits
-from attnviz.models.without import change_heads
 from attnviz.records.explanation import HeadName, Writer
 
 WEIGHT_TOLERANCE = 5e-6

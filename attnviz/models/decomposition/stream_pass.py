@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from attnviz.errors import InvalidModel
 from attnviz.models.attribution.held import HeldPass
 from attnviz.models.attribution.operators import LINEAR, reads_heads
-from attnviz.models.capture.kernels import Asked, recompute
+from attnviz.models.capture.captured import Asked, recompute
 from attnviz.models.decomposition.blocks import (
     Arguments,
     Attention,

@@ -17,18 +17,17 @@ from torch.nn.functional import cross_entropy
 from attnviz.bounded import check_room
 from attnviz.chats import Chat
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
+from attnviz.models.ablation import OutputWeights, silence_heads
 from attnviz.models.attribution.subject import Answering, Subject, make_labelled_subject, make_subject
-from attnviz.models.batches import batch_by_length
 from attnviz.models.decomposition.stream import Stream, take_apart
 from attnviz.models.decomposition.stream_pass import FORMS
 from attnviz.models.device import enough_memory
 from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.huggingface.weights import others_failure
-from attnviz.models.predicting import BATCH, BATCH_TOKENS, check_finite, read_logits
+from attnviz.models.predicting import BATCH, BATCH_TOKENS, batch_by_length, check_finite, read_logits
 from attnviz.models.protocols import EVERY, WINDOW, LabelledText
 from attnviz.models.sizes import FLOAT32
 from attnviz.models.tokenizer import Encoding
-from attnviz.models.without import OutputWeights, silence_heads
 from attnviz.records import Facts, Provenance
 from attnviz.records.answers import AnswerInfo, AnswerKind
 from attnviz.records.attribution import Question, Target

@@ -18,18 +18,26 @@ from torch import Tensor, nn
 from attnviz.bounded import check_room
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.images import Photo
-from attnviz.models.covering import measure_covers
 from attnviz.models.device import enough_memory, versions
 from attnviz.models.huggingface.generating import write_greedily
 from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.huggingface.weights import is_asked, others_failure
-from attnviz.models.locating import Inputs, Places, find_markers, find_pixels, locate, read_shares, read_states
+from attnviz.models.locating import (
+    Inputs,
+    Places,
+    find_markers,
+    find_pixels,
+    locate,
+    measure_covers,
+    read_shares,
+    read_states,
+)
 from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.models.recording.labels import tokens_of
 from attnviz.models.recording.record import record
 from attnviz.models.sizes import FLOAT32
 from attnviz.records import AttentionMaps
-from attnviz.records.covering import CoverTest, LossKind
+from attnviz.records.attribution import CoverTest, LossKind
 from attnviz.records.grid import Grid
 
 # What is known of an image before its attention is recorded: of which kind of token what is written is, that, the group

@@ -15,6 +15,7 @@ import torch
 from attnviz.bounded import check_room
 from attnviz.chats import Chat
 from attnviz.errors import InvalidModel, InvalidOption, TooLarge
+from attnviz.models.ablation import OutputWeights, find_projections
 from attnviz.models.attention import Norms
 from attnviz.models.attribution.operators import Attending, AttendingCall
 from attnviz.models.capture.call import Call
@@ -28,7 +29,6 @@ from attnviz.models.recording.joining import join_heads
 from attnviz.models.recording.labels import AxisLabels
 from attnviz.models.sizes import BASE_PRETRAINED, FLOAT32, ONE_CHARACTER, Work, check_memory
 from attnviz.models.tokenizer import Encoding
-from attnviz.models.without import OutputWeights, find_projections
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.specs import AttentionKind, ModelOptions, PretrainedOptions
 

@@ -86,12 +86,12 @@ class HuggingFaceReference(ModelReference):
             pass
         files, room = self._files, self.spec.max_memory
         from attnviz.images import Photo
+        from attnviz.models.ablation import remove_heads
         from attnviz.models.device import pick
         from attnviz.models.huggingface import answering, weights
         from attnviz.models.huggingface.generating import HuggingFaceWriter
         from attnviz.models.huggingface.images import ImageModel
         from attnviz.models.huggingface.model import HuggingFaceModel
-        from attnviz.models.without import remove_heads
 
         device, writes = pick(self.spec.device), self.extras.generate is not None
         reads_images = any(isinstance(each, Photo) for each in texts)

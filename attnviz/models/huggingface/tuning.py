@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from attnviz.bounded import MAX_JSON, check_room, parse_json, read_bytes
 from attnviz.errors import InvalidModel
+from attnviz.models.ablation import OutputWeights
 from attnviz.models.capture.tap import capture
 from attnviz.models.device import enough_memory
 from attnviz.models.huggingface.files import ADAPTER
@@ -25,8 +26,7 @@ from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.huggingface.weights import others_failure
 from attnviz.models.protocols import MEASURED
 from attnviz.models.sizes import FLOAT32
-from attnviz.models.without import OutputWeights
-from attnviz.store.tensors import read_header
+from attnviz.store.weights import read_header
 
 PAIR = "Give a model such as BERT, GPT-2 or Llama, and what was tuned from it."
 MERGE = "Merge it: model.merge_and_unload().save_pretrained(folder)."

@@ -12,9 +12,8 @@ from attnviz.display import format_count, quote_beginning
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.ids import Family
 from attnviz.models.device import versions
-from attnviz.models.recording.groups import Group
+from attnviz.models.recording.groups import PADDING, Group, Names
 from attnviz.models.recording.labels import AxisLabels, label
-from attnviz.models.recording.names import PADDING, Names
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import CAUSAL, EVERYWHERE, Factors

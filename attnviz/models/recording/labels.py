@@ -17,9 +17,8 @@ from jaxtyping import Bool
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.call import Call, PlaceIds
 from attnviz.models.capture.ids import PLACE_BITS, ROW_BITS, Family, family_of, place_of, row_of
-from attnviz.models.recording.groups import Group
+from attnviz.models.recording.groups import PADDING, Group, Names, Pieces, Text
 from attnviz.models.recording.joining import find_families
-from attnviz.models.recording.names import PADDING, Names, Pieces, Text
 from attnviz.records import Tokens
 from attnviz.records.grid import Grid
 

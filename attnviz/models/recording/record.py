@@ -12,9 +12,16 @@ from attnviz.models.capture.call import Call
 from attnviz.models.capture.tap import capture
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.assembly import About, records
-from attnviz.models.recording.groups import choose_layers, group_calls
+from attnviz.models.recording.groups import (
+    Names,
+    check_no_mask,
+    choose_layers,
+    group_calls,
+    name_patches,
+    read_names,
+    real_tokens,
+)
 from attnviz.models.recording.joining import join_heads, join_steps
-from attnviz.models.recording.names import Names, check_no_mask, name_patches, read_names, real_tokens
 from attnviz.records import AttentionMaps, Provenance
 from attnviz.records.grid import Grid
 from attnviz.records.notebook import Displayable

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable
 from math import isfinite
 
-from attnviz.renderers import numbers
+from attnviz.renderers import cell_text
 from attnviz.report import Cell, Column, Report, Table
 
 MAX_BYTES = 4_096
@@ -42,11 +42,11 @@ def _write(reports: list[Report], n_reports: int, n_rows: int, n_notes: int, n_c
 
     def write_cell(cell: Cell, column: Column) -> Cell:
         if isinstance(cell, float):
-            return round(cell, column.digits) if isfinite(cell) else numbers.write_cell(cell, column)
+            return round(cell, column.digits) if isfinite(cell) else cell_text.write_cell(cell, column)
         return cut(cell) if isinstance(cell, str) else cell
 
     def write_table(table: Table) -> dict[str, object]:
-        columns = [cut(numbers.heading(column)) for column in table.columns]
+        columns = [cut(cell_text.heading(column)) for column in table.columns]
         rows = [[write_cell(*pair) for pair in zip(row, table.columns, strict=True)] for row in table.rows[:n_rows]]
         return {"columns": columns, "rows": rows, "of": len(table.rows)}
 

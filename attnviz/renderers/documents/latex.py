@@ -7,8 +7,8 @@ control, is written out, as in a terminal. The same report gives the same bytes.
 import re
 from collections.abc import Iterator, Sequence
 
-from attnviz.renderers import numbers
-from attnviz.renderers.hidden import write_out_hidden
+from attnviz.renderers import cell_text
+from attnviz.renderers.cell_text import write_out_hidden
 from attnviz.report import Column, Note, Report, Table
 
 # Signs of TeX; [ and *, which a row's end takes for an option of its own; and the typographic signs of our own reports,
@@ -104,13 +104,13 @@ def _table(table: Table) -> Iterator[str]:
     rows = [[_cell(cell, column) for cell, column in zip(row, table.columns, strict=True)] for row in table.rows]
     sides = "".join(  # on the right are numbers, and means with their intervals
         "r" if numeric or (rows and all(row[place][:1] in "$-" for row in rows)) else "l"
-        for place, numeric in enumerate(numbers.numeric(table))
+        for place, numeric in enumerate(cell_text.numeric(table))
     )
     yield ""
     yield from [_comment(table.title)] if table.title else []
     yield f"\\begin{{{kind}}}{{{sides}}}"
     yield "\\toprule"
-    yield _row([escape_latex(numbers.heading(column)) for column in table.columns])
+    yield _row([escape_latex(cell_text.heading(column)) for column in table.columns])
     yield "\\midrule\n\\endhead" if kind == "longtable" else "\\midrule"
     yield from map(_row, rows)
     yield "\\bottomrule"
@@ -123,7 +123,7 @@ def _row(cells: Sequence[str]) -> str:
 
 def _cell(cell: str | int | float, column: Column) -> str:
     """Write a cell; numbers in math mode, where a minus is not a hyphen."""
-    shown = numbers.write_cell(cell, column)
+    shown = cell_text.write_cell(cell, column)
     if not isinstance(cell, str):
         return f"${shown.replace('∞', chr(92) + 'infty')}$"
     interval = INTERVAL.fullmatch(shown)

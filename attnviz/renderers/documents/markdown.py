@@ -8,9 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import quote
 
-from attnviz.renderers import numbers
-from attnviz.renderers.hidden import write_out_hidden
-from attnviz.renderers.links import addresses
+from attnviz.renderers import cell_text
+from attnviz.renderers.cell_text import addresses, write_out_hidden
 from attnviz.report import Column, Note, Report, Table
 
 SIGNS = re.compile(
@@ -64,8 +63,8 @@ def _heading(level: str, title: str) -> str:
 def _table(table: Table) -> Iterator[str]:
     if not table.columns:
         return
-    yield _row([inline(numbers.heading(column)) for column in table.columns])
-    yield _row(["---:" if is_numeric else "---" for is_numeric in numbers.numeric(table)])
+    yield _row([inline(cell_text.heading(column)) for column in table.columns])
+    yield _row(["---:" if is_numeric else "---" for is_numeric in cell_text.numeric(table)])
     for row, address in zip(table.rows, addresses(table), strict=True):
         first, *others = (_cell(cell, column) for cell, column in zip(row, table.columns, strict=True))
         yield _row([f"[{first}]({address})" if first and address else first, *others])
@@ -76,7 +75,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _cell(cell: str | int | float, column: Column) -> str:
-    return inline(cell) if isinstance(cell, str) else numbers.write_cell(cell, column)
+    return inline(cell) if isinstance(cell, str) else cell_text.write_cell(cell, column)
 
 
 def _escape(text: str, late: str) -> str:

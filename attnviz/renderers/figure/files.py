@@ -1,32 +1,33 @@
 """Reports as pictures: one file per map, overview and set of charts. What of matplotlib others may call is here.
 
-The first import below is the first of matplotlib in the process, and it keeps that silent.
+The first import below is the first of matplotlib in the process, and it keeps that silent. A film
+is a GIF of several.
 """
 
 from __future__ import annotations
 
-from attnviz.renderers.figure.style import AUTO, PAPER, colour_map, drawing
-
-# isort: split
-
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from io import BytesIO
 from math import floor, sqrt
 from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 
 from matplotlib.figure import Figure
+from PIL import Image
 
 from attnviz.errors import TooLarge
 from attnviz.renderers.figure.layout import FigurePlan, Room, fits_digits, maps_of
 from attnviz.renderers.figure.page import png_of
 from attnviz.renderers.figure.paint import paint
 from attnviz.renderers.figure.plan import plan
+from attnviz.renderers.figure.style import AUTO, PAPER, colour_map, drawing
 from attnviz.renderers.figure.text import missing
 from attnviz.report import Calculation, Charts, FigureStyle, Graph, Heatmap, HeatmapGrid, Picture, Report, WeightFactors
 
 if TYPE_CHECKING:
     from attnviz.renderers.figure.draw import Sketch
+
 
 MAX_PIXELS = 100_000_000
 # At least, for the cells of an SVG or PDF, and for cells under so many inches: many viewers blur where pixels meet.
@@ -162,3 +163,14 @@ def _metadata(title: str, report: Report, kind: Kind) -> Mapping[str, str | list
         "Creator": "attnviz",
         "CreationDate": None,
     }
+
+
+MILLISECONDS = 200  # a frame
+
+
+def join_frames(pictures: Sequence[bytes]) -> bytes:
+    """Join PNGs of one size to a GIF that repeats."""
+    first, *others = (Image.open(BytesIO(picture)).convert("RGB") for picture in pictures)
+    sink = BytesIO()
+    first.save(sink, "GIF", save_all=True, append_images=others, duration=MILLISECONDS, loop=0)
+    return sink.getvalue()

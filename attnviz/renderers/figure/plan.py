@@ -9,7 +9,18 @@ from math import ceil, inf
 
 from attnviz.errors import TooLarge
 from attnviz.renderers.figure.colour_bar import Across, place_bar, plan_bar
-from attnviz.renderers.figure.grid import GridPlan, list_caveats, place_maps, plan_across
+from attnviz.renderers.figure.grid import (
+    ABOVE,
+    GridPlan,
+    list_caveats,
+    name_edges,
+    place_headings,
+    place_maps,
+    plan_across,
+    say_above,
+    wrap_headings,
+    write_tokens,
+)
 from attnviz.renderers.figure.header import (
     HATCHED,
     MARGIN,
@@ -20,7 +31,6 @@ from attnviz.renderers.figure.header import (
     paragraph,
     refuse_width,
 )
-from attnviz.renderers.figure.headings import ABOVE, name_edges, place_headings, say_above, wrap_headings, write_tokens
 from attnviz.renderers.figure.layout import (
     GAP,
     MAX_GRID_WIDTH,

@@ -1,35 +1,102 @@
 """What a page holds, as JSON and packed cells of each map. Knows `report` only, and no HTML.
 
 Lists and pairs throughout, never an object whose keys are tokens.
+
+A chart is the table and the encoding that figures have, which `axes.js` draws. A calculation is the picture that
+figures have, beside its numbers.
+
+`captions` says how exact the numbers of a page are.
 """
 
 from base64 import b64encode
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, replace
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any
 
 import numpy as np
 
 from attnviz.errors import InvalidOption
-from attnviz.renderers import numbers
-from attnviz.renderers.links import addresses
+from attnviz.renderers import cell_text
+from attnviz.renderers.cell_text import addresses
 from attnviz.renderers.page import packing as cells
-from attnviz.renderers.page.captions import exactness_of_maps
-from attnviz.renderers.page.chart_parts import describe_charts
-from attnviz.renderers.page.downsample import block_for, pool_heatmap
 from attnviz.renderers.page.factor_parts import describe_factors
 from attnviz.renderers.page.map_parts import (
     Shared,
+    block_for,
     describe_axis,
     describe_maps,
     describe_scale,
     distinct,
     list_scales,
+    pool_heatmap,
     share_bytes,
 )
-from attnviz.report import FigureStyle, Graph, Picture, Pointing, Report, Scale, Table
-from attnviz.words import list_phrases, phrase
+from attnviz.renderers.page.packing import EXACT, Precision
+from attnviz.report import Calculation, Charts, FigureStyle, Graph, Picture, Pointing, Report, Scale, Table
+from attnviz.words import Language, list_phrases, phrase
+
+
+def exactness_of_maps(
+    precision: Precision | None, language: Language, *, some_exact: bool, block: int
+) -> Iterator[str]:
+    """Yield one sentence or two for each thing that the page does not hold as the report does.
+
+    `some_exact`: of the maps at another precision, some hold differences and are kept exactly.
+    """
+    if block > 1:
+        yield phrase("about.pooled", language, block=block)
+    if precision is EXACT:
+        yield phrase("about.exact", language)
+    else:
+        fine, floor = (f"1/{4**exponent:,}" for exponent in (precision.fine, precision.floor))
+        name = "means" if block > 1 else "ranges" if precision.floor > precision.fine else "fine"
+        yield phrase(f"about.{name}", language, fine=fine, floor=floor)
+        if some_exact:
+            yield phrase("about.differences", language)
+    yield phrase("about.drawn", language)
+
+
+FONT_SIZE = 10.5  # points, of which the smallest print has 8.5: 11 pixels
+
+
+def describe_charts(report: Report) -> Iterator[Mapping[str, object]]:
+    """Yield pictures of charts. Those without a single chart are left out."""
+    for picture in report.pictures:
+        match picture:
+            case Charts(charts=(_, *_)):
+                charts = [vars(chart) | {"rows": _encode(chart.rows)} for chart in picture.charts]
+                n_columns = picture.n_columns or len(charts)
+                yield {"title": picture.title, "columns": n_columns, "charts": charts}
+            case Calculation():
+                yield {"title": picture.title, "columns": 1, "charts": [_describe_calculation(picture)]}
+
+
+def _describe_calculation(chart: Calculation) -> Mapping[str, object]:
+    """Return its picture, and its numbers as those of a chart, without those of strips."""
+    from attnviz.renderers.figure.files import svg  # matplotlib comes with it
+
+    look = FigureStyle(header=False, transparent=True, font_size=FONT_SIZE)
+    ((_, drawn),) = svg(Report("", "", (chart,)), look)
+    listed = chart.tabulate()
+    return {
+        "kind": "picture",
+        "title": chart.title,
+        "picture": f"data:image/svg+xml;base64,{b64encode(drawn).decode()}",
+        "columns": [column.header for column in listed.columns],
+        "rows": _encode([*listed.rows]),
+        "names": (),
+    }
+
+
+def _encode(value: object) -> object:
+    """Return numbers as they are, and what JSON has no number for by the name that JavaScript has for it."""
+    if isinstance(value, list | tuple):
+        return [*map(_encode, value)]
+    if not isinstance(value, float) or isfinite(value):
+        return value
+    return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
 
 N_COLOURS = 256
 LOOKS_ROOM = 150_000  # bytes for what places of an image look at: with all else, 12 heads stay below 400 kB
@@ -145,11 +212,11 @@ def _table(table: Table) -> Mapping[str, object]:
         "title": table.title or table.name,
         "role": table.role,
         "columns": [asdict(column) for column in table.columns],
-        "numeric": numbers.numeric(table),
+        "numeric": cell_text.numeric(table),
         "rows": [round_numbers(row, MAX_DIGITS) for row in table.rows],
         "shown": [  # how a cell is written; None for one that is written as it is
             [
-                None if (written := numbers.write_cell(*each)) == each[0] else written
+                None if (written := cell_text.write_cell(*each)) == each[0] else written
                 for each in zip(row, table.columns, strict=True)
             ]
             for row in table.rows

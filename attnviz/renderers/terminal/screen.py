@@ -17,7 +17,7 @@ from rich.text import Text
 
 from attnviz.display import JOIN
 from attnviz.renderers import shades
-from attnviz.renderers.hidden import write_out_hidden
+from attnviz.renderers.cell_text import write_out_hidden
 
 STAND_INS = {
     "→": "->",

@@ -12,7 +12,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from attnviz.display import pluralize
-from attnviz.renderers import numbers
+from attnviz.renderers import cell_text
 from attnviz.renderers.terminal.screen import BOLD, DIM, ScreenLayout
 from attnviz.report import Table
 
@@ -31,12 +31,12 @@ def listing(page: ScreenLayout, table: Table, *, folds: bool = True) -> Iterator
     yield Text()
     if table.title and table.role != "heads":
         yield from page.prose(table.title, BOLD)
-    headers = [page.safe(numbers.heading(column)) for column in table.columns]
+    headers = [page.safe(cell_text.heading(column)) for column in table.columns]
     cells = [
-        [page.safe(numbers.write_cell(cell, column)) for cell, column in zip(row, table.columns, strict=True)]
+        [page.safe(cell_text.write_cell(cell, column)) for cell, column in zip(row, table.columns, strict=True)]
         for row in table.rows
     ]
-    numeric, full, least = numbers.numeric(table), list[int](), list[int]()
+    numeric, full, least = cell_text.numeric(table), list[int](), list[int]()
     for n, header in enumerate(headers):
         heading, column = _halve(header), [row[n] for row in cells]
         full.append(max([heading, *map(cell_len, column)]))

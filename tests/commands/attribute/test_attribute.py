@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from attnviz.commands.attribute.card import FRACTIONS, describe_short, first_tokens, kendall
 from attnviz.commands.attribute.card_report import CHANCE, NUMBERS, card_report, write_verdicts
-from attnviz.commands.attribute.faithfulness import FRACTIONS, describe_short, first_tokens, kendall
 from attnviz.commands.attribute.spec import AttributeSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.attribution import METHODS

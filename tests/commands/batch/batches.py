@@ -8,8 +8,8 @@ from pathlib import Path
 from attnviz.commands.batch import run
 from attnviz.commands.batch.jobs import Job
 from attnviz.commands.batch.manifests import from_file, to_bytes
-from attnviz.commands.batch.run_job import run_job
 from attnviz.commands.batch.spec import BatchSpec
+from attnviz.commands.batch.workers import run_job
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.options import build
 from attnviz.running import Progress, Result

@@ -12,7 +12,7 @@ import pytest
 from attnviz import store
 from attnviz.commands.batch.jobs import Job
 from attnviz.commands.batch.manifests import from_file, job_from_manifest, to_bytes
-from attnviz.commands.batch.run_job import fingerprint, read_job, run_job
+from attnviz.commands.batch.workers import fingerprint, read_job, run_job
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.commands.train.spec import PredictSpec, VocabSpec
@@ -185,7 +185,7 @@ def test_predictions(tmp_path: Path) -> None:
 def test_the_fingerprint_follows_from_versions(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else figures of before an upgrade would pass for new ones."""
     same = print_of(HEATMAP)
-    monkeypatch.setattr("attnviz.running.versions.version", lambda name: "0" if name == package else version(name))
+    monkeypatch.setattr("attnviz.running.pictures.version", lambda name: "0" if name == package else version(name))
     assert print_of(HEATMAP) != same
 
 

@@ -12,7 +12,7 @@ from attnviz.cli.parser import make_function
 from attnviz.commands import COMMANDS
 from attnviz.commands.batch import reading, schema
 from attnviz.commands.batch.jobs import JOBS, NOT_IN_CONFIGS
-from attnviz.commands.batch.source_file import SourceFile
+from attnviz.commands.batch.reading import SourceFile
 from attnviz.options import list_options
 from tests.attacks.endings import RunHere, worked
 from tests.commands.batch.conftest import Problems, Write

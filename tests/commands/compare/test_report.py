@@ -10,10 +10,9 @@ import pytest
 
 from attnviz.bounded import format_bytes
 from attnviz.commands.compare.comparison import Comparison
-from attnviz.commands.compare.costs import write_count
+from attnviz.commands.compare.costs import NO_EVIDENCE, verdict, write_count
 from attnviz.commands.compare.report import compare_report, compare_rows
 from attnviz.commands.compare.spec import CompareSpec
-from attnviz.commands.compare.verdict import NO_EVIDENCE, verdict
 from attnviz.measures import choose_measures
 from attnviz.options import build
 from attnviz.report import Report, Scale

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.commands.explain.picture import MAX_COMPONENTS, MAX_ROWS
-from attnviz.commands.explain.report import explain_report
+from attnviz.commands.explain.report import MAX_COMPONENTS, MAX_ROWS, explain_report
 from attnviz.errors import TooLarge
 from attnviz.records import Facts
 from attnviz.records.attention_trace import AttentionTrace, Head, Projection, VerifiedTrace, trace_head

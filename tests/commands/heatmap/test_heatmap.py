@@ -11,7 +11,7 @@ from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.commands.render.spec import RenderSpec
 from attnviz.errors import InvalidOption, InvalidSelection, InvalidText, TooLarge
 from attnviz.measures import measure_maps
-from attnviz.measures.rollout import rollout
+from attnviz.measures.weighing import rollout
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.sizes import Work

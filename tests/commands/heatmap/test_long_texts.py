@@ -20,7 +20,8 @@ from attnviz.records.factored import FactoredMaps
 from attnviz.report import Heatmap, Table
 from attnviz.running import Progress, Result, drawing
 from attnviz.specs import FigureOptions, ModelOptions
-from attnviz.views import head_pictures, record_selection
+from attnviz.views import head_pictures
+from attnviz.views import heatmap as heatmap_view
 from attnviz.views.heatmap import heatmap_report
 from tests.events import report, results
 from tests.made import load_encoder, random_maps, unpack_page
@@ -218,7 +219,7 @@ def test_a_long_text_says_what_takes_so_long_before_it_begins(
         walked.append(layer)
         return rows.compute_statistics(maps, layer, **how)
 
-    monkeypatch.setattr(record_selection, "compute_statistics", noting)
+    monkeypatch.setattr(heatmap_view, "compute_statistics", noting)
     monkeypatch.setattr(drawing, "WEIGHTS_PER_MINUTE", 6000)
     events = heatmap(spec(tmp_path, layers=2))
     _, _, second = (next(events) for _ in range(3))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from attnviz.commands.lesson.example import FILE
+from attnviz.commands.lesson.content import FILE
 from tests.browser import Open, Opened, check_axe
 from tests.commands.lesson.conftest import Write
 from tests.renderers.page.test_contrast import EDGES, RINGS, faint, measure

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from attnviz.commands.lesson import measured
+from attnviz.commands.lesson.content import LETTERS, MODELS, SEEDS, describe_recall, draw_sequence
 from attnviz.commands.lesson.measured import describe_capacity
-from attnviz.commands.lesson.recall import LETTERS, MODELS, SEEDS, describe_recall, draw_sequence
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Classifies

@@ -16,7 +16,7 @@ from tests.browser import Open, check_axe
 
 pytest.importorskip("transformers", reason=made.NEEDS)
 
-from attnviz.models.huggingface.continuing import Continuation
+from attnviz.models.huggingface.generating import Continuation
 
 CAUSAL = "AutoModelForCausalLM"
 FACTS = "the cat sat on the mat\nit was a good film\nthe acting was not good\nthe film was"

@@ -19,10 +19,10 @@ from attnviz.commands.survey import facts as survey_facts
 from attnviz.commands.survey import plan as survey_plan
 from attnviz.commands.survey.files import NAME, Survey, load_files
 from attnviz.commands.survey.heads import label_heads, top_words
+from attnviz.commands.survey.measure import MASS_BITS
 from attnviz.commands.survey.report import survey_report
 from attnviz.commands.survey.spec import MergeSpec, SurveySpec, parse_shard
 from attnviz.commands.survey.survey import OFFSET, SUCCESSOR, WORD, HeadCost, SurveyInfo, SurveyMeasure
-from attnviz.commands.survey.words import MASS_BITS
 from attnviz.errors import InputError, InvalidModel, InvalidOption, InvalidRecord
 from attnviz.measures import measure_maps
 from attnviz.measures.patterns import find_own_brackets

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attnviz.commands.train import outcome
+from attnviz.commands.train import run
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.training import Training
 from attnviz.options import build
@@ -33,7 +33,7 @@ DRAWN: dict[bytes, list[tuple[str, bytes]]] = {}
 
 def probe_little(patch: pytest.MonkeyPatch) -> None:
     """How much is measured of what heads look at is no matter of a run, and takes most of the time of one so small."""
-    patch.setattr("attnviz.commands.train.head_scores.N_RANDOM", 2)
+    patch.setattr("attnviz.commands.train.run.N_RANDOM", 2)
 
 
 def draw_once(patch: pytest.MonkeyPatch) -> None:
@@ -43,7 +43,7 @@ def draw_once(patch: pytest.MonkeyPatch) -> None:
         asked = pickle.dumps((report, look))
         return DRAWN.get(asked) or DRAWN.setdefault(asked, [*png(report, look)])
 
-    patch.setattr(outcome, "png", pictures)
+    patch.setattr(run, "png", pictures)
 
 
 def after_step(patch: pytest.MonkeyPatch, step: int, act: Callable[[Training], object]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.commands.train.predictions import prediction_rows, predictions_report
+from attnviz.commands.train.predict import prediction_rows, predictions_report
 from attnviz.measures.classification import draw_calibrated_error
 from attnviz.records.answers import AnswerInfo
 from attnviz.records.training_metrics import Prediction

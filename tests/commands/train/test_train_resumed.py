@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 from attnviz import store
 from attnviz.commands.train.inputs import STATE
 from attnviz.commands.train.spec import TrainSpec
-from attnviz.commands.train.state import load_state, state_bytes
+from attnviz.commands.train.training import load_state, state_bytes
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.options import replace_values
 from attnviz.running.metrics import load_metrics

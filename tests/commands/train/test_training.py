@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch.nn import functional
 
-from attnviz.commands.train.head_scores import describe_heads
 from attnviz.commands.train.optimizer import compute_rate
 from attnviz.commands.train.pretraining import Windows
 from attnviz.commands.train.recipe import begin, choose_held_out
+from attnviz.commands.train.run import describe_heads
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.training import Training
 from attnviz.models.checkpoint import load_checkpoint

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from attnviz.commands.compare.maps import similarity_picture
-from attnviz.renderers.page import downsample
+from attnviz.renderers.page import map_parts
 from attnviz.report import Heatmap, HeatmapGrid, RenderedFrom, Report, Scale
 from attnviz.specs import FigureOptions
 from tests.attacks.endings import RunHere, worked
@@ -375,7 +375,7 @@ def test_the_command_names_what_a_page_shows_in_its_order(shown: Open, monkeypat
     page.page.get_by_role("button", name="copy the command").click()
     assert shlex.split(page.page.input_value("#status textarea")) == _command(page)
     for name in ("MAX_SIDE", "POOLED_SIDE"):
-        monkeypatch.setattr(downsample, name, 7)
+        monkeypatch.setattr(map_parts, name, 7)
     blocks = shown(replace(report(random_maps()), render=beside), "view=matrix&query=2")
     assert _command(blocks)[3:] == ["--pick", "0.0", "--query", "2:4"]
 

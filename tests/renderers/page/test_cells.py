@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
 
-from attnviz.renderers.page.bundle import IMPORT
+from attnviz.renderers.page.html import IMPORT
 from attnviz.renderers.page.packing import (
     EXACT,
     LADDER,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from attnviz.errors import InvalidOption
-from attnviz.renderers.page import downsample
+from attnviz.renderers.page import map_parts
 from attnviz.renderers.page.html import html
 from attnviz.report import Block, FigureStyle, Heatmap, HeatmapGrid, Note, Report, Scale
 from tests.made import (
@@ -185,7 +185,7 @@ def test_hostile_strings_come_back_as_they_were() -> None:
 
 def test_long_texts_are_pooled_and_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MAX_SIDE", "POOLED_SIDE"):
-        monkeypatch.setattr(downsample, name, 5)
+        monkeypatch.setattr(map_parts, name, 5)
     maps = random_maps(n_heads=1, causal=True)
     parsed = page(report(maps))
     found = json.loads(parsed.inner["content"])
@@ -202,17 +202,17 @@ def test_long_texts_are_pooled_and_the_page_says_so(monkeypatch: pytest.MonkeyPa
 def test_a_pooled_difference_is_the_one_farthest_from_zero() -> None:
     cells = np.array([[0.1, -0.5], [0.2, 0.0]], dtype=np.float32)
     difference = Heatmap("d", "d", cells, np.array([[True, True], [False, False]]), ("a", "b"), ("c", "d"))
-    small = downsample.pool_heatmap(difference, 2)
+    small = map_parts.pool_heatmap(difference, 2)
     assert small.values.tolist() == [[-0.5]]
     assert small.allowed.tolist() == [[True]]
 
 
 def test_however_many_cells_there_are_a_page_holds_no_more_than_it_can() -> None:
     maps = [Heatmap("m", "m", np.zeros((1000, 1000)), np.ones((1000, 1000), dtype=bool), ("r",), ("c",))] * 100
-    block = downsample.block_for(maps)
+    block = map_parts.block_for(maps)
     assert block == 7
-    assert downsample.POOLED_CELLS >= 100 * 143**2
-    assert downsample.block_for(maps[:1]) == 1
+    assert map_parts.POOLED_CELLS >= 100 * 143**2
+    assert map_parts.block_for(maps[:1]) == 1
 
 
 def test_differences_are_exact_beside_weights_that_are_not() -> None:

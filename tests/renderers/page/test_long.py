@@ -10,7 +10,7 @@ import pytest
 from attnviz.measures import rows
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import CAUSAL, EVERYWHERE, Factors, Window
-from attnviz.renderers.page import downsample
+from attnviz.renderers.page import map_parts
 from attnviz.renderers.page.document import content
 from attnviz.report import FigureStyle, Heatmap, Report
 from attnviz.specs import FigureOptions
@@ -83,7 +83,7 @@ def pooled(monkeypatch: pytest.MonkeyPatch) -> None:
 def cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages whose maps have no more than fifty rows, of reports that have all weights."""
     for name in ("MAX_SIDE", "POOLED_SIDE"):
-        monkeypatch.setattr(downsample, name, 50)
+        monkeypatch.setattr(map_parts, name, 50)
 
 
 def mean_in(weights: np.ndarray, row: int, column: int, block: int = 3) -> float:

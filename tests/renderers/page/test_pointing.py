@@ -10,7 +10,7 @@ import attnviz
 from attnviz.records import AttentionMaps
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle
-from attnviz.views import pointing
+from attnviz.views import patches
 from attnviz.views.translate import translate
 from tests.browser import Open, check_axe
 from tests.made import report
@@ -60,9 +60,9 @@ def test_heads_follow_who_points_at_a_place_of_the_image(shown: Open, width: int
 
 
 def test_parts_of_an_image_hold_what_their_patches_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pointing, "MAX_CELLS", 2 * 6**2)
+    monkeypatch.setattr(patches, "MAX_CELLS", 2 * 6**2)
     maps = over_image(4, 5, 2)
-    found = pointing.follow_places(maps, [(0, 0), (0, 1)])
+    found = patches.follow_places(maps, [(0, 0), (0, 1)])
     (look, _), rows = found.looks.values(), maps.weights[0, 0, 1:, 1:].reshape(4, 5, 4, 5)
     assert (found.block, look.shape) == (2, (6, 6))
     assert look[0, 5] == pytest.approx(rows[:2, :2, 2:, 4:].sum(axis=(2, 3)).mean())

@@ -9,7 +9,7 @@ import pytest
 
 from attnviz.cli import app
 from attnviz.models.attribution import Attributable
-from attnviz.models.attribution.deletion import leave_one_out
+from attnviz.models.attribution.methods import leave_one_out
 from attnviz.models.loading import find_model
 from attnviz.records.attribution import Question
 from attnviz.specs import ModelOptions
