@@ -1,12 +1,10 @@
 // A sentence with arcs over it: from the word that is pointed at, or chosen, to the words that heads look at from there.
 import { pathOf, spotsOf } from "./arc-paths.js";
 import { cellsOf, maps, rowsOf, writingOf } from "./content.js";
-import { content, drawing, element, isolated, say, write } from "./dom.js";
+import { content, drawing, element, isolated, say, tell, tint, write } from "./dom.js";
 import { paint } from "./painting.js";
-import { tell } from "./readout.js";
 import { change, state } from "./state.js";
 import { writeWords } from "./text.js";
-import { tint } from "./writing.js";
 
 const LOOKS = 0.25; // weight from which on a head is said to look at a word
 export const DARKEST = 0.5; // of a word's tint, so that it stays legible

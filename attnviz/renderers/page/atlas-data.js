@@ -1,7 +1,6 @@
 // The heads of an atlas, and which of them a search finds.
 import { content } from "./dom.js";
-import { state } from "./state.js";
-import { plain } from "./views.js";
+import { plain, state } from "./state.js";
 
 export const { atlas } = content;
 for (const text of atlas.texts) text.at = new Map(text.positions.map((at, place) => [at, text.tokens[place]]));
@@ -21,12 +20,12 @@ Object.assign(plain, { draw: drawnAtFirst, x: acrossAtFirst, y: upAtFirst, head:
 
 // What is chosen. Measures and heads go by their names: a link may be of another survey, and what is not there is left out.
 export function chosen() {
-  const known = (name) => (measureCalled(state[name]) < 0 ? plain[name] : state[name]);
+  const known = (name) => (measureOf(state[name]) ? state[name] : plain[name]);
   const draw = state.draw in WAYS ? state.draw : plain.draw;
   return { draw, x: known("x"), y: known("y"), head: headCalled(state.head) < 0 ? atlas.first : state.head };
 }
 
-export const measureCalled = (title) => atlas.measures.findIndex((measure) => measure.title === title);
+export const measureOf = (title) => atlas.measures.find((measure) => measure.title === title);
 export const headCalled = (name) => atlas.heads.findIndex((head) => head.name === name);
 const LEAST = 0.0005; // below which a number is next to nothing
 

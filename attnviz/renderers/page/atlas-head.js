@@ -2,11 +2,11 @@
 
 import { pathOf, spotsOf } from "./arc-paths.js";
 import { atlas, short, unnamed } from "./atlas-data.js";
-import { drawChart, dress } from "./axes.js";
+import { drawChart } from "./axes.js";
 import { inkOn, paintOf, placeOf } from "./colour.js";
-import { copyButton, drawing, element, isolated } from "./dom.js";
+import { directionOf } from "./content.js";
+import { copyButton, drawing, dress, element, isolated } from "./dom.js";
 import { shownTable } from "./table.js";
-import { directionOf } from "./writing.js";
 
 const WIDTH = 340; // pixels of the curve
 const N_FIRST = 3; // moments of a kind

@@ -1,8 +1,8 @@
 // All heads at once: layers × heads by what they do or by one measure, or as points by two measures.
-import { atlas, chosen, measureCalled, short } from "./atlas-data.js";
-import { axesAround, drawChart, dress, N_COLOURS, textOf } from "./axes.js";
+import { atlas, chosen, measureOf, short } from "./atlas-data.js";
+import { axesAround, drawChart, N_COLOURS, textOf } from "./axes.js";
 import { inkOn, paintOf, placeOf } from "./colour.js";
-import { drawing, element, roving } from "./dom.js";
+import { drawing, dress, element, roving } from "./dom.js";
 
 const [BESIDE, ABOVE, AROUND] = [44, 40, 12]; // pixels beside and above the grid, and around it
 const [LARGEST_SIDE, SMALLEST_SIDE, TALLEST] = [44, 15, 600]; // pixels of a cell of the grid, and of all of it
@@ -15,7 +15,6 @@ export const axesOf = () => {
   return { kinds: [], measure: [y], points: [x, y] }[draw];
 };
 const isPoints = () => chosen().draw === "points";
-const measureOf = (title) => atlas.measures[measureCalled(title)];
 const valuesOf = (title) => measureOf(title).values;
 export const scaleOfGrid = () => {
   const known = valuesOf(chosen().y).filter((value) => value !== null);
@@ -124,11 +123,9 @@ function gridOf(width) {
     const [x, y] = [BESIDE + heads.indexOf(each.head) * side, ABOVE + layers.indexOf(each.layer) * side];
     const pattern = patternOf(each);
     const { fill, ink } = lookOfCell(place, pattern);
-    const cell = drawing("rect", { x, y, width: side - 1, height: side - 1 });
-    cell.style.fill = fill;
+    const cell = drawing("rect", { x, y, width: side - 1, height: side - 1, style: { fill } });
     const letter = textOf(x + (side - 1) / 2, y + (side - 1) / 2 + 4, atlas.letters[pattern] ?? "", "middle", "letter");
-    letter.style.fill = ink;
-    svg.append(drawing("g", { class: "point", "data-place": place }, cell, letter));
+    svg.append(drawing("g", { class: "point", "data-place": place }, cell, dress(letter, { style: { fill: ink } })));
   }
   return svg;
 }

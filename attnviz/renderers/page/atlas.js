@@ -1,12 +1,10 @@
 // The atlas of heads: which are found, all of them as points or as a grid, and one of them with all that is known of it.
-import { atlas, chosen, findHeads, headCalled, measureCalled, unnamed, WAYS } from "./atlas-data.js";
+import { atlas, chosen, findHeads, headCalled, measureOf, unnamed, WAYS } from "./atlas-data.js";
 import { commandLine, headCard, SHADES } from "./atlas-head.js";
 import { axesOf, colourOfPattern, HeadPlot, scaleOfGrid } from "./atlas-plot.js";
 import { legend } from "./colour.js";
-import { button, byId, chooser, element, onDark, write } from "./dom.js";
-import { tell } from "./readout.js";
-import { change, state } from "./state.js";
-import { makers } from "./views.js";
+import { button, byId, chooser, element, onDark, tell, write } from "./dom.js";
+import { change, makers, state } from "./state.js";
 
 const HINT = "Choose a head; arrows go from one to the next.";
 const MOST_FOUND = 24; // heads listed by a search
@@ -63,8 +61,7 @@ class AtlasPage {
     this.plot.draw(this.panel.clientWidth);
     const { close } = this.plot.svg.dataset;
     const unlabelled = close > 0 ? [`Too close to others for a number: ${close}.`] : [];
-    const aboutOf = (title) => atlas.measures[measureCalled(title)].about;
-    const axes = axesOf().map((title) => `${title[0].toUpperCase()}${title.slice(1)}: ${aboutOf(title)}.`);
+    const axes = axesOf().map((title) => `${title[0].toUpperCase()}${title.slice(1)}: ${measureOf(title).about}.`);
     tell();
     this.said.textContent = [HINT, ...unlabelled, ...axes].join(" ");
     this.markFound();
@@ -97,10 +94,9 @@ class AtlasPage {
 function chipsOfPatterns() {
   const chips = Object.entries(atlas.letters).map(([pattern, letter]) => {
     const n = atlas.heads.filter(({ names }) => names.some(([name]) => name === pattern)).length;
-    const label = [element("b", {}, letter), ` ${pattern} · ${n}`];
-    const chip = button(label, () => look(state.find === pattern ? "" : pattern), { "data-pattern": pattern });
-    chip.firstChild.style.color = colourOfPattern(pattern);
-    return chip;
+    const sign = element("b", { style: { color: colourOfPattern(pattern) } }, letter);
+    const find = () => look(state.find === pattern ? "" : pattern);
+    return button([sign, ` ${pattern} · ${n}`], find, { "data-pattern": pattern });
   });
   const none = element("p", { class: "hint" }, `Heads: ${unnamed("none follows a single pattern beyond chance")}.`);
   return chips.length ? chips : [none];

@@ -1,6 +1,7 @@
 // The one drawer of charts: a pair of axes with a table on it, as an SVG in pixels of the page, so that letters stay
-// legible on any screen. A row has "x" and "y", and may have what `Chart` in report.py says.
-import { drawing, element, write } from "./dom.js";
+// legible on any screen. A row has "x" and "y", and may have what `Chart` in report.py says, but for an interval and what
+// asks for one look of several charts: no page has charts with these.
+import { drawing, dress, element, write } from "./dom.js";
 
 const LETTERS = 12; // pixels: their size
 const [HIGHEST, LOWEST, FLAT] = [420, 200, 0.6]; // pixels, and how high axes are of how wide they are
@@ -23,8 +24,7 @@ const groupOf = ({ group = "" }) => group;
 export function looksOf(charts) {
   const all = charts.flatMap(({ groups = [], rows }) => [...groups, ...rows.map(groupOf)]);
   const names = [...new Set(all)];
-  const quiet = new Set(["", ...charts.flatMap((chart) => chart.quiet ?? [])]);
-  const isQuiet = (name) => names.length > 1 && quiet.has(name);
+  const isQuiet = (name) => names.length > 1 && name === "";
   const looks = new Map(names.filter(isQuiet).map((name) => [name, { colour: "var(--quiet)", dashes: DASHES[1] }]));
   for (const [place, name] of names.filter((each) => !isQuiet(each)).entries()) {
     const dashes = DASHES[Math.floor(place / N_COLOURS) % DASHES.length];
@@ -38,9 +38,8 @@ export function keyOf(looks) {
   const items = [...looks]
     .filter(([name]) => name)
     .map(([name, { colour, dashes }]) => {
-      const sample = element("i");
-      sample.style.borderTop = `3px ${dashes === DASHES[0] ? "solid" : "dashed"} ${colour}`;
-      return element("li", {}, sample, name);
+      const line = `3px ${dashes === DASHES[0] ? "solid" : "dashed"} ${colour}`;
+      return element("li", {}, element("i", { style: { "border-top": line } }), name);
     });
   return items.length ? element("ul", { class: "tools groups" }, ...items) : "";
 }
@@ -56,8 +55,8 @@ export const axesAround = ({ x_axis, y_axis }, inner) => [
 export function drawChart(chart, room, looks = looksOf([chart])) {
   const { kind, rows, names = [], at, scales = {} } = chart;
   const known = rows.filter(isDrawn);
-  const heights = known.flatMap(({ y, low, high }) => [y, low, high]).filter(isKnown);
-  const up = axisOf(chart.y_range ?? heights, scales.y);
+  const heights = known.map(({ y }) => y);
+  const up = axisOf(heights, scales.y);
   const left = Math.max(24, ...up.ticks.map(([, text]) => widthOf(text) + 8));
   const [width, height] = [room, Math.min(HIGHEST, Math.max(LOWEST, FLAT * room))];
   const svg = drawing("svg", { class: "chart", width, height, viewBox: `0 0 ${width} ${height}` });
@@ -88,10 +87,6 @@ export function drawChart(chart, room, looks = looksOf([chart])) {
   if (at) {
     const side = x(at[0]) > width / 2 ? "end" : "start";
     svg.append(ruleOf(x(at[0]), HEAD, x(at[0]), foot, "at"), textOf(x(at[0]), 12, at[1], side));
-  }
-  for (const row of known.filter(({ low, high }) => isKnown(low) && isKnown(high))) {
-    const bar = ruleOf(x(row.x), y(row.low), x(row.x), y(row.high), "interval");
-    svg.append(dress(bar, { stroke: looks.get(groupOf(row)).colour }));
   }
   const radiusOf = ({ letter }) => (kind === "line" ? RADII.ofLine : letter ? RADII.lettered : RADII.plain);
   for (const row of MARKS[kind]({ svg, rows, known, x, y, looks, slot })) {
@@ -240,7 +235,3 @@ const overlap = (one, other) => one[0] < other[2] && other[0] < one[2] && one[1]
 const ruleOf = (x1, y1, x2, y2, name = "rule") => drawing("line", { class: name, x1, y1, x2, y2 });
 export const textOf = (x, y, text, anchor, name = "tick") =>
   drawing("text", { class: name, x, y, "text-anchor": anchor }, text);
-export function dress(made, attributes) {
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  return made;
-}

@@ -12,9 +12,7 @@ function floatOf(bits) {
 
 export function bytesOf(base64) {
   const text = atob(base64);
-  const bytes = new Uint8Array(text.length);
-  for (let at = 0; at < bytes.length; at++) bytes[at] = text.charCodeAt(at);
-  return bytes;
+  return new Uint8Array(text.length).map((_, at) => text.charCodeAt(at));
 }
 
 export async function inflated(bytes) {
@@ -82,13 +80,14 @@ export class Cells {
   // The number as it is stored, and how far it may be from the weight; or in so many digits.
   said(row, column, digits = null) {
     if (!this.isAllowed(row, column)) return write(this.isOfPairs ? "ui.one_cell" : "ui.not_allowed");
-    const stored = this.stored[row * this.nColumns + column];
-    const short = (value) => String(Number(value.toPrecision(digits)));
-    if (!this.precision) return digits ? short(stored) : shortest(stored);
-    if (isFine(stored, this.precision)) {
-      return digits ? short(this.middles[stored]) : `${this.middles[stored].toPrecision(4)} ± 0.5 %`;
+    const value = this.at(row, column);
+    const short = (number) => String(Number(number.toPrecision(digits)));
+    if (this.isFine(row, column)) {
+      if (digits) return short(value);
+      return this.precision ? `${value.toPrecision(4)} ± 0.5 %` : shortest(Math.fround(value));
     }
-    const [low, high] = intervalOf(stored, this.precision).map(digits ? short : fraction);
+    const code = this.stored[row * this.nColumns + column];
+    const [low, high] = intervalOf(code, this.precision).map(digits ? short : fraction);
     return write(low === (digits ? "0" : fraction(0)) ? "ui.below" : "ui.between", { low, high });
   }
 
@@ -102,11 +101,11 @@ export class Cells {
       .slice(0, number);
   }
 
-  // The strongest of all: kept in order while looking once at each, since there may be very many.
-  best(number) {
+  // The strongest of all, or of some: kept in order while looking once at each, since there may be very many.
+  best(number, [top, bottom] = [0, this.nRows], [left, right] = [0, this.nColumns]) {
     const kept = [];
-    for (let row = 0; row < this.nRows; row++) {
-      for (let column = 0; column < this.nColumns; column++) {
+    for (let row = top; row < Math.min(bottom, this.nRows); row++) {
+      for (let column = left; column < Math.min(right, this.nColumns); column++) {
         const strength = Math.abs(this.at(row, column));
         if (strength === 0 || strength <= (kept[number - 1]?.strength ?? 0) || !this.isAllowed(row, column)) continue;
         const after = kept.findIndex((each) => each.strength < strength);
@@ -152,7 +151,7 @@ function middlesOf(precision) {
 }
 
 // The fewest digits that give the same float32 again.
-export function shortest(value) {
+function shortest(value) {
   for (let digits = 1; digits < 9; digits++) {
     const short = Number(value.toPrecision(digits));
     if (Math.fround(short) === value) return String(short);

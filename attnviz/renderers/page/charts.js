@@ -1,9 +1,9 @@
 // The report's charts and calculations, and below each its numbers.
-import { axesAround, drawChart, dress, isDrawn, keyOf, looksOf, quartilesOf } from "./axes.js";
-import { content, element, isolated, write } from "./dom.js";
-import { still } from "./readout.js";
+
+import { axesAround, drawChart, isDrawn, keyOf, looksOf, quartilesOf } from "./axes.js";
+import { content, dress, element, isolated, still, write } from "./dom.js";
+import { makers } from "./state.js";
 import { shownTable } from "./table.js";
-import { makers } from "./views.js";
 
 const MOST_ROWS = 1000; // that a browser lays out at once; a copy has all of them
 const HEADERS = { group: write("ui.of"), label: write("ui.point") }; // of columns, as a reader knows them
@@ -16,8 +16,7 @@ makers.charts = (panel) => {
       rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])));
     const all = charts.map((chart) => ({ ...chart, cells: chart.rows, rows: named(chart) }));
     const looks = looksOf(all);
-    const grid = element("div", { class: "charts" });
-    grid.style.setProperty("--columns", Math.min(3, columns, charts.length));
+    const grid = element("div", { class: "charts", style: { "--columns": Math.min(3, columns, charts.length) } });
     for (const chart of all) {
       const isPicture = chart.kind === "picture";
       const lost = isPicture ? 0 : chart.rows.filter((row) => !isDrawn(row)).length;
@@ -71,7 +70,6 @@ function tablesOf({ kind, columns, x_axis, y_axis, names, cells, rows }) {
 function numbersOfChart(chart) {
   const details = element("details", {}, element("summary", {}, write("ui.numbers")));
   const fill = () => {
-    if (!details.open || details.children.length > 1) return;
     const { all, table } = tablesOf(chart);
     const rows = table.rows.slice(0, MOST_ROWS);
     const written = (cell) => String(typeof cell === "number" ? Number(cell.toPrecision(6)) : cell);
@@ -81,6 +79,6 @@ function numbersOfChart(chart) {
       details.append(element("p", { class: "hint" }, write("ui.first_rows", { n: MOST_ROWS, all: table.rows.length })));
     }
   };
-  details.addEventListener("toggle", fill);
+  details.addEventListener("toggle", fill, { once: true });
   return details;
 }

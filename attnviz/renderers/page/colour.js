@@ -84,15 +84,14 @@ export function hatching(context) {
 
 // A bar of colours with the numbers and the words that a figure has.
 export function legend(scale, isHatched = false) {
-  const bar = element("div", { class: "bar" });
   const shades = Array.from({ length: N_SHADES }, (_, shade) => paintOf(scale)(shade / (N_SHADES - 1)));
-  bar.style.backgroundImage = `linear-gradient(to right, ${shades.join(", ")})`;
+  const ramp = { "background-image": `linear-gradient(to right, ${shades.join(", ")})` };
+  const bar = element("div", { class: "bar", style: ramp });
   const ticks = element("div", { class: "ticks", "aria-hidden": "true" });
   for (const [place, text] of scale.ticks) {
-    const tick = element("span", {}, text);
-    tick.style.left = `${100 * place}%`;
-    tick.style.transform = `translateX(${-100 * place}%)`; // the first and the last stay within the bar
-    ticks.append(tick);
+    const [left, back] = [100 * place, -100 * place].map((share) => `${share}%`);
+    const where = { left, transform: `translateX(${back})` }; // the first and the last stay within the bar
+    ticks.append(element("span", { style: where }, text));
   }
   const made = element("div", { class: "tools hint legend" });
   made.append(element("div", { class: "scale" }, element("p", {}, scale.label), bar, ticks));

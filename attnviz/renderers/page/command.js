@@ -1,8 +1,7 @@
 // The command that draws what is seen as a file, to copy. It stands only where `attnviz render` draws the same.
 import { columnsOf, maps, rowsOf } from "./content.js";
 import { content, copyButton, element, write } from "./dom.js";
-import { orderOf } from "./sorting.js";
-import { mapOf, pictureOf, scaleOf, state } from "./state.js";
+import { mapOf, orderOf, pictureOf, scaleOf, state } from "./state.js";
 
 // What the report was drawn with, and what was chosen since.
 export function commandToCopy() {

@@ -2,6 +2,9 @@
 import { bytesOf, Cells, inflated, unpackedExact, unpackedRanges } from "./cells.js";
 import { byId } from "./dom.js";
 
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]/u;
+const LETTER = /\p{L}/u;
+
 export const pictures = content.pictures;
 export const maps = content.maps.map((own, number) => ({ ...own, factors: content.factored?.maps[number] }));
 
@@ -19,7 +22,6 @@ export const parts = content.parts.map((lengths) =>
 
 export const rowsOf = (map) => content.axes[map.rows];
 export const columnsOf = (map) => content.axes[map.columns];
-export const isLayered = (picture) => picture.maps.every((number) => maps[number].layer !== null);
 
 // What a head is known for, or nothing.
 export const nameIn = ({ names }, place) => names?.[place] ?? "";
@@ -44,8 +46,7 @@ function unpack(number) {
   const [nRows, nColumns] = [rowsOf(map), columnsOf(map)].map(({ labels }) => labels.length);
   const mask = content.masks[map.mask];
   const allowed = mask ? bytesOf(mask) : null;
-  const isExact = content.exact[number];
-  const precision = isExact ? null : content.precision;
+  const precision = content.exact[number] ? null : content.precision;
   const stored = storedIn(number, nRows, nColumns, precision);
   const shares = new Float32Array(bytesOf(content.shares[map.shares]).buffer);
   const cells = new Cells(nRows, nColumns, allowed, stored, precision, shares);
@@ -63,3 +64,19 @@ export function storedIn(part, nRows, nColumns, precision) {
 export function writingOf({ labels, writing }) {
   return writing ?? { spaced: labels.map((_, place) => place > 0), special: labels.map(() => false) };
 }
+
+// Which way a text runs: as most of its tokens that have letters and are no markers.
+export function directionOf(labels, special) {
+  const written = labels.filter((label, place) => !special[place] && LETTER.test(label));
+  const leftwards = written.filter((label) => RIGHT_TO_LEFT.test(label)).length;
+  return leftwards > written.length / 2 ? "rtl" : "ltr";
+}
+
+// What stands at a row or a column of a map: a token with its position, or a name.
+export const nameOfRow = (map, row) => (map.has_queries ? tokenOf(row, rowsOf(map)) : rowsOf(map).labels[row]);
+export const nameOfColumn = (map, column) =>
+  map.has_queries || map.has_keys ? tokenOf(column, columnsOf(map)) : columnsOf(map).labels[column];
+export const namesOf = (map) => ({
+  rows: rowsOf(map).labels.map((_, row) => nameOfRow(map, row)),
+  columns: columnsOf(map).labels.map((_, column) => nameOfColumn(map, column)),
+});

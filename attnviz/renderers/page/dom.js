@@ -1,9 +1,9 @@
 // Elements made from names and texts. A text becomes a text node, whatever it holds: a token is never markup.
 
-export function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
+export function dress(made, attributes, ...children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (name === "style") for (const look of Object.entries(value)) made.style.setProperty(...look);
     else if (typeof value === "boolean" && !name.startsWith("aria-")) made.toggleAttribute(name, value);
     else if (value !== null) made.setAttribute(name, String(value));
   }
@@ -11,12 +11,11 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-export function drawing(tag, attributes = {}, ...children) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
-  made.append(...children);
-  return made;
-}
+export const element = (tag, attributes = {}, ...children) =>
+  dress(document.createElement(tag), attributes, ...children);
+
+export const drawing = (tag, attributes = {}, ...children) =>
+  dress(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, ...children);
 
 export const button = (label, onclick, attributes = {}) =>
   element("button", { type: "button", onclick, ...attributes }, ...[label].flat());
@@ -48,6 +47,14 @@ function fill(sentence, values) {
 // The same as a plain text, where no element may stand.
 export const write = (name, values = {}) => element("span", {}, ...say(name, values)).textContent;
 
+// The line that says in words what is pointed at.
+export function tell(...parts) {
+  byId("readout").replaceChildren(...parts);
+}
+
+// A view without a legend, that is drawn once.
+export const still = (hint) => ({ legend: () => "", mark: () => tell(hint), draw: () => {} });
+
 // A label keeps its direction to itself, so that an Arabic token does not turn the line around it.
 export const isolated = (text) => element("bdi", {}, text);
 
@@ -62,6 +69,10 @@ export function chooser(label, options, chosen, onchange) {
   for (const [value, text] of options) select.append(element("option", { value, selected: value === chosen }, text));
   return element("label", { class: "chooser" }, element("span", {}, label), select);
 }
+
+// A tint of the paper, from none at 0 to all at 1, so that the word stays legible.
+export const tint = (share, colour = "var(--tint)") =>
+  `color-mix(in srgb, ${colour} ${(100 * share).toFixed(1)}%, transparent)`;
 
 // Of the two that a colour of the style has, which are on paper and on a dark ground: a canvas knows no light-dark().
 export const onDark = matchMedia("screen and (prefers-color-scheme: dark)");

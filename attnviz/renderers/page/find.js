@@ -1,7 +1,6 @@
 // A box that goes to a head, to all heads in the order of what they look at, or to a word.
-import { isLayered, maps, nameIn, rowsOf } from "./content.js";
+import { maps, nameIn, nameOfRow, rowsOf } from "./content.js";
 import { byId, content, element, write } from "./dom.js";
-import { nameOfRow } from "./readout.js";
 import { change, goTo, mapOf, pictureOf, state } from "./state.js";
 
 const MOST_OFFERED = 1000; // names that the box lists
@@ -24,7 +23,7 @@ export function finder() {
 // Each with the names that it goes by, of which the first is whole, and what shows it.
 function headsToFind() {
   const picture = pictureOf();
-  if (!isLayered(picture) || picture.maps.length < 2) return [];
+  if (picture.maps.length < 2 || picture.maps.some((number) => maps[number].layer === null)) return [];
   const looks = Object.keys(picture.looks).map((look) => ({
     names: [look],
     go: () => change({ view: "overview", sort: look }, true),

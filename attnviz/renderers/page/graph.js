@@ -1,10 +1,8 @@
 // Who wrote an answer, as a graph above the words: rows of nodes by layer, arrows from who wrote to who reads. A node that
 // is chosen shows over the words where it looks, and beside the graph what is said of it and what is lost without it.
-import { button, byId, content, drawing, element, isolated, roving, write } from "./dom.js";
-import { tell } from "./readout.js";
-import { change, state } from "./state.js";
+import { button, byId, content, drawing, element, isolated, roving, tell, write } from "./dom.js";
+import { change, makers, plain, state } from "./state.js";
 import { writeWords } from "./text.js";
-import { makers, plain } from "./views.js";
 
 const { graph } = content;
 const [THINNEST, THICKEST, TIP] = [1, 6, 5]; // pixels, of an arrow of share 0 and 1; of a tip beyond its arrow
@@ -47,9 +45,7 @@ function shownRow(row) {
   const made = element("div", { class: "nodes" });
   const lanes = [0, ...row.map((node) => graph.nodes[node].lane), 1];
   for (const [at, node] of [...row, null].entries()) {
-    const gap = element("i");
-    gap.style.flexGrow = lanes[at + 1] - lanes[at];
-    made.append(gap);
+    made.append(element("i", { style: { "flex-grow": lanes[at + 1] - lanes[at] } }));
     if (node === null) return made;
     const look = { class: "button node takes-part", id: `node-${node}` };
     made.append(button(nameOf(graph.nodes[node]), () => chooseNode(node), look));
@@ -110,11 +106,7 @@ function mark(words, arrows) {
   byId("beside").replaceChildren(element("div", { class: "steps" }, ...elsewhere, ...stepsOf(chosenNode())));
 }
 
-const step = (kind, ...inner) => {
-  const line = element("p", {}, ...inner);
-  line.style.borderColor = COLOUR_OF[kind];
-  return line;
-};
+const step = (kind, ...inner) => element("p", { style: { "border-color": COLOUR_OF[kind] } }, ...inner);
 
 // What leads to a node, then what leads from it: to be walked along, each with what is lost without it.
 function stepsOf(node) {

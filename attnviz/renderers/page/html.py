@@ -105,7 +105,9 @@ NAME = "attention.html"
 PARTS = {
     "atlas": "atlas.js",
     "graph": "graph.js",
-    "maps": "maps.js",
+    "screen": "screen.js",
+    "pictures": "overview.js",
+    "maps": "matrix.js",
     "pointing": "pointing.js",
     "charts": "charts.js",
     "tables": "table.js",

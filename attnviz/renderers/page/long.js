@@ -1,11 +1,11 @@
 // What the page of a long text has beside the others: its cells are means of blocks, and beside them stand the text
 // around one pair of tokens and the weights of its query, which are exact.
-import { bytesOf, unpackedExact } from "./cells.js";
+
+import { bytesOf, Cells, unpackedExact } from "./cells.js";
 import { maps, parts } from "./content.js";
 import { content, element, nextFrame } from "./dom.js";
-import { Factors } from "./factors.js";
+import { makers } from "./state.js";
 import { shadeWord, strongestOf, writeWords } from "./text.js";
-import { long } from "./views.js";
 
 const N_AROUND = 12; // tokens on either side
 const firstOfTokens = content.axes.length;
@@ -14,7 +14,7 @@ for (const labels of content.factored.tokens) {
   content.axes.push({ labels, positions: labels.map((_, place) => String(place)) });
 }
 
-long.contextOf = (number, cells, scale) => {
+makers.context = (number, cells, scale) => {
   maps[number].unpacked ??= unpackFactors(number);
   return new Context(maps[number].unpacked, number, cells, scale);
 };
@@ -69,5 +69,41 @@ class Context {
       word.classList.toggle("answer", at === key);
     }
     this.part.append(strongestOf(map, factors, query).table);
+  }
+}
+
+// Weights that are worked out when they are looked at: exp(scale · q · k + bias by distance − log-sum-exp), in double.
+class Factors extends Cells {
+  // `numbers`: q, k and log-sum-exp of each query.
+  constructor({ width, scale, window, bias, attendable, shares }, numbers, nRows, nColumns) {
+    const [ofKeys, ofSums] = [nRows * width, (nRows + nColumns) * width];
+    super(nRows, nColumns, null, null, null, shares);
+    Object.assign(this, { width, scale, bias, attendable });
+    this.query = numbers.subarray(0, ofKeys);
+    this.key = numbers.subarray(ofKeys, ofSums);
+    this.logSumExp = numbers.subarray(ofSums);
+    [this.back, this.forward] = window.map((reach) => reach ?? Number.POSITIVE_INFINITY);
+  }
+
+  isAllowed(row, column) {
+    const apart = column - row;
+    return apart >= -this.back && apart <= this.forward && (this.attendable === null || this.attendable[column] === 1);
+  }
+
+  at(row, column) {
+    if (!this.isAllowed(row, column)) return 0;
+    const { query, key, width, bias } = this;
+    let sum = 0;
+    for (let d = 0; d < width; d++) sum += query[row * width + d] * key[column * width + d];
+    const most = bias ? (bias.length - 1) / 2 : 0; // the farthest that the bias has stands for all beyond
+    const added = bias ? bias[Math.min(most, Math.max(-most, column - row)) + most] : 0;
+    return Math.exp(sum * this.scale + added - this.logSumExp[row]);
+  }
+
+  // The pair with the largest weight in a cell of `block` × `block` of them; the first of them where all are 0.
+  strongestIn(row, column, block) {
+    const [top, left] = [row * block, column * block];
+    const [[query, key] = [top, left]] = this.best(1, [top, top + block], [left, left + block]);
+    return { query, key };
   }
 }

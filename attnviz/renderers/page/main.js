@@ -1,9 +1,9 @@
 // The page: which view is on it, what chooses its map, and when it is drawn anew.
-import { about } from "./about.js";
+import { commandToCopy } from "./command.js";
 import { maps, nameIn, pictures } from "./content.js";
 import { button, byId, chooser, content, element, isolated, loadFonts, roving, write } from "./dom.js";
-import { change, goTo, listen, pictureOf, scaleOf, state, VIEWS } from "./state.js";
-import { choosers, makers, tools } from "./views.js";
+import { finder } from "./find.js";
+import { change, goTo, listen, makers, pictureOf, scaleOf, state, VIEWS } from "./state.js";
 
 const OF_ALL = ["atlas", "graph", "charts", "table"]; // views that show whatever there is, so that nothing is to be chosen
 let shown = null;
@@ -43,13 +43,13 @@ function showChoosers() {
   const take = ({ target }) => change({ digits: target.checked ? "all" : "three" }, true);
   const box = element("input", { type: "checkbox", checked: state.digits === "all", onchange: take });
   place.append(element("label", { class: "chooser" }, box, element("span", {}, write("ui.full_precision"))));
-  place.append(...choosers.map((make) => make()));
+  place.append(finder());
   place.querySelectorAll("select, input")[focused]?.focus();
 }
 
 function show(again) {
   if (!again && shown) {
-    byId("tools").replaceChildren(...tools.map((make) => make()));
+    byId("tools").replaceChildren(commandToCopy());
     return shown.mark();
   }
   document.querySelector("main").dataset.view = state.view;
@@ -68,7 +68,7 @@ function show(again) {
   const view = makers[state.view](panel);
   shown = view;
   byId("legend").replaceChildren(view.legend());
-  byId("tools").replaceChildren(...tools.map((make) => make()));
+  byId("tools").replaceChildren(commandToCopy());
   byId("view").dataset.ready = state.view;
   if (wasInside) (byId(wasInside.id) ?? byId("view")).focus();
   return view.mark();
@@ -80,12 +80,26 @@ function redraw() {
   byId("legend").replaceChildren(shown.legend());
 }
 
+// How to read the page, how exact its numbers are, and where they come from: closed until asked for.
+function about() {
+  const section = (title, ...inner) => element("section", {}, element("h2", {}, title), ...inner);
+  const said = (sentences) => sentences.map((sentence) => element("p", {}, sentence));
+  const notes = content.notes.map((note) => element("li", { dir: "auto" }, note));
+  const facts = content.facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, isolated(value))]);
+  const whole = element("details", {}, element("summary", {}, write("ui.about")));
+  if (content.reading.length) whole.append(section(write("ui.reading"), ...said(content.reading)));
+  if (notes.length) whole.append(section(write("ui.notes"), element("ul", {}, ...notes)));
+  if (content.exactness.length) whole.append(section(write("ui.exactness"), ...said(content.exactness)));
+  if (facts.length) whole.append(section(write("ui.facts"), element("dl", {}, ...facts)));
+  return whole;
+}
+
 function start() {
   // A frame is as high as its page: else a notebook would scroll and the page in it, too.
   const tell = () => parent.postMessage({ attnviz: Math.ceil(document.body.getBoundingClientRect().height) }, "*");
   if (parent !== window) new ResizeObserver(tell).observe(document.body);
   for (const name of ["title", "subtitle"]) byId(name).append(isolated(content[name]));
-  about(byId("about"));
+  byId("about").append(about());
   byId("more").hidden = !VIEWS.length;
   if (!VIEWS.length) return byId("readout").append(content.notes[0]); // which says why there is nothing to see
   roving(byId("views"), "[role=tab]");

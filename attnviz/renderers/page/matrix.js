@@ -1,21 +1,21 @@
 // One map and beside it its text, or of a very long text what stands around a pair.
+
 import { legend } from "./colour.js";
-import { cellsOf, columnsOf, rowsOf } from "./content.js";
-import { button, byId, element, hasRoomBeside, isolated, named, write } from "./dom.js";
+import { cellsOf, columnsOf, nameOfColumn, nameOfRow, rowsOf } from "./content.js";
+import { button, byId, element, hasRoomBeside, isolated, named, tell, write } from "./dom.js";
 import { paint } from "./painting.js";
 import { FASTER, Plot } from "./plot.js";
-import { nameOfColumn, nameOfRow, said, tell, tellCell } from "./readout.js";
-import { change, mapOf, pictureOf, scaleOf, state } from "./state.js";
+import { said, tellCell } from "./readout.js";
+import { change, makers, mapOf, pictureOf, scaleOf, state } from "./state.js";
 import { Passage } from "./text.js";
-import { long } from "./views.js";
 
 const N_PAIRS = 10;
 
-export function matrix(panel) {
+makers.matrix = (panel) => {
   const [map, scale] = [mapOf(), scaleOf()];
   const cells = cellsOf(state.map);
   const plot = new Plot(cells, map, scale, point);
-  const context = map.factors ? long.contextOf(state.map, cells, scale) : null;
+  const context = map.factors ? makers.context(state.map, cells, scale) : null;
   const hasText = !context && (map.has_queries || (scale.is_signed && columnsOf(map).writing));
   const passage = hasText ? new Passage(cells, map, scale, point) : null;
   function point(over) {
@@ -53,7 +53,7 @@ export function matrix(panel) {
       paint(plot); // at once: what is about to be printed has no next frame
     },
   };
-}
+};
 
 // The strongest cells as sentences: what the picture shows to somebody who does not see it.
 function inWords(cells, map, signed) {

@@ -1,19 +1,19 @@
 // All maps of a picture at once, small, in the order of a measure; each opens large.
+
 import { legend } from "./colour.js";
-import { cellsOf, lineOfHead, maps, nameIn } from "./content.js";
-import { button, byId, chooser, element, isolated, roving, write } from "./dom.js";
+import { cellsOf, lineOfHead, maps, nameIn, namesOf } from "./content.js";
+import { button, byId, chooser, element, isolated, roving, tell, write } from "./dom.js";
 import { cellAt, layOut, paint } from "./painting.js";
-import { namesOf, tell, tellCell } from "./readout.js";
-import { orderOf, ordersOf } from "./sorting.js";
-import { change, goTo, pictureOf, scaleOf, state } from "./state.js";
+import { tellCell } from "./readout.js";
+import { change, goTo, makers, orderOf, ordersOf, pictureOf, scaleOf, state } from "./state.js";
 
 const SMALLEST_CELL = 5; // pixels, where its map has names of tokens
 const N_TOLD = 3; // of a head's numbers, at the end of its line
 
 export function overview(panel) {
   const picture = pictureOf();
-  const grid = element("div", { class: "maps", role: "group", "aria-label": picture.title });
-  grid.style.setProperty("--columns", picture.columns);
+  const look = { class: "maps", style: { "--columns": picture.columns } };
+  const grid = element("div", { ...look, role: "group", "aria-label": picture.title });
   const [first] = picture.maps.map((number) => maps[number]);
   const orders = [...ordersOf(picture)].map(([name, { header }]) => [name, header]);
   if (orders.length && picture.maps.length > 1) {
@@ -41,6 +41,8 @@ export function overview(panel) {
     draw: () => drawAll(small),
   };
 }
+
+makers.overview = overview;
 
 export class Thumbnail {
   constructor(picture, place, scale, { caption, smallest = SMALLEST_CELL, largest, pair }, rest) {

@@ -1,8 +1,8 @@
 // One map on a canvas, to be pointed at and chosen from. A map that is zoomed is larger than its frame, in which the browser
 // scrolls as it does everywhere: the canvas stays where it is and shows the part that is in sight.
+import { namesOf } from "./content.js";
 import { element, nextFrame, write } from "./dom.js";
 import { cellAt, layOut, paint } from "./painting.js";
-import { namesOf } from "./readout.js";
 import { change, state } from "./state.js";
 
 export const FASTER = 1.5; // how much a key or a button zooms

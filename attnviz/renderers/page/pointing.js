@@ -1,20 +1,20 @@
 // Over an image: who points at a place of it, or moves there by arrow keys, sees what every head gives from there.
+
 import { bytesOf, Cells } from "./cells.js";
 import { storedIn } from "./content.js";
-import { byId, content, element, hasRoomBeside, nextFrame, write } from "./dom.js";
+import { byId, content, element, hasRoomBeside, nextFrame, tell, write } from "./dom.js";
+import { overview } from "./overview.js";
 import { cellAt, paint } from "./painting.js";
 import { Plot } from "./plot.js";
-import { said, tell } from "./readout.js";
-import { pictureOf, scaleOf } from "./state.js";
-import { makers } from "./views.js";
+import { said } from "./readout.js";
+import { makers, pictureOf, scaleOf } from "./state.js";
 
 const { block, beside, heads: known, first, precision, equal, shares } = content.pointing;
 const N_STRONGEST = 3; // heads that are named, with the part of the image that each gives most
-const ofRoom = makers.overview;
 const unpackedLooks = new Map();
 
 makers.overview = (panel) => {
-  const view = ofRoom(panel);
+  const view = overview(panel);
   const heads = view.small.filter(({ map }) => known.includes(map.name));
   if (!heads.length) return view;
   const [heading] = panel.children;

@@ -1,17 +1,10 @@
 // The line that says in words what is pointed at, with its number in three digits, or as it is stored.
-import { columnsOf, rowsOf, tokenOf } from "./content.js";
-import { byId, named, say, write } from "./dom.js";
+import { nameOfColumn, nameOfRow } from "./content.js";
+import { named, say, tell, write } from "./dom.js";
 import { scaleOf, state } from "./state.js";
 
 const DIGITS = 3;
 
-export const nameOfRow = (map, row) => (map.has_queries ? tokenOf(row, rowsOf(map)) : rowsOf(map).labels[row]);
-export const nameOfColumn = (map, column) =>
-  map.has_queries || map.has_keys ? tokenOf(column, columnsOf(map)) : columnsOf(map).labels[column];
-export const namesOf = (map) => ({
-  rows: rowsOf(map).labels.map((_, row) => nameOfRow(map, row)),
-  columns: columnsOf(map).labels.map((_, column) => nameOfColumn(map, column)),
-});
 const axis = (name) => name.split(/ \(|（/u)[0];
 
 // Of doublings, how many times more or less.
@@ -23,13 +16,6 @@ export function said(cells, row, column) {
   const times = `${doublings < 0 ? "÷" : "×"} ${Number((2 ** Math.abs(doublings)).toPrecision(DIGITS))}`;
   return digits ? times : `${times} (log₂: ${number})`;
 }
-
-export function tell(...parts) {
-  byId("readout").replaceChildren(...parts);
-}
-
-// A view without a legend, that is drawn once.
-export const still = (hint) => ({ legend: () => "", mark: () => tell(hint), draw: () => {} });
 
 // A cell of a long text stands for `block` × `block` weights.
 export function tellCell(map, cells, row, column) {

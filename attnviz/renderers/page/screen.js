@@ -3,10 +3,9 @@
 import { AGAINST, asTold, DARKEST, FOR, inPercent, RECEIVED, Sentence } from "./arcs.js";
 import { legend } from "./colour.js";
 import { cellsOf, lineOfHead, maps, pictures, rowsOf } from "./content.js";
-import { button, byId, chooser, content, element, isolated, roving, write } from "./dom.js";
+import { button, byId, chooser, content, element, isolated, roving, tint, write } from "./dom.js";
 import { drawAll, Thumbnail } from "./overview.js";
-import { scaleOf } from "./state.js";
-import { tint } from "./writing.js";
+import { makers, scaleOf } from "./state.js";
 
 const SIDE = 132; // pixels of a map without its labels
 const N_KINDS = 6; // that have a colour of their own
@@ -15,7 +14,7 @@ const HERE = /; here |；这里 /u; // what a head does in this text that has no
 const KIND_AND_HEAD = /([^,;:，；：]* \d+\.\d+)(?= \d+ %)/u;
 const PAIR = /^(?<query>\d+) .* → (?<key>\d+) /u;
 
-export function screen(panel) {
+makers.screen = (panel) => {
   const heads = headsByKind();
   const answer = content.answer && new AnswerBar(content.answer, heads);
   const sentence = new Sentence(heads);
@@ -44,7 +43,7 @@ export function screen(panel) {
     mark: () => sentence.mark(),
     draw,
   };
-}
+};
 
 // Heads by what they look at, the clearest kind first; what is not in this text is grey, and comes last beside what has no
 // name.
@@ -72,8 +71,7 @@ function headsByKind() {
 function lineOfKinds(heads) {
   const line = element("p", { class: "kinds" });
   for (const [kind, ofKind] of Map.groupBy(heads, (head) => head.kind)) {
-    const name = element("b", {}, kind);
-    name.style.color = ofKind[0].colour;
+    const name = element("b", { style: { color: ofKind[0].colour } }, kind);
     line.append(element("span", {}, name, ...ofKind.flatMap((head) => [" ", leadTo(head)])));
   }
   roving(line, "button");
@@ -100,8 +98,7 @@ function smallMap({ number, title, kind, colour, share, here, pair, weight }, re
   const places = pair && [pair.query, pair.key].map((position) => positions.indexOf(position));
   const [query, key] = places?.map((place) => isolated(labels[place])) ?? [];
   const said = pair ? [element("br"), query, " → ", key, ` ${inPercent(weight)}`] : [];
-  const looks = element("b", { class: "kind" }, kind);
-  looks.style.color = colour;
+  const looks = element("b", { class: "kind", style: { color: colour } }, kind);
   const shown = share ? ` ${share} %` : here ? ` (${here})` : "";
   const caption = () => [element("b", {}, title), " ", looks, shown, ...said];
   const picture = pictures.find((each) => each.maps.includes(number));
@@ -112,11 +109,8 @@ function smallMap({ number, title, kind, colour, share, here, pair, weight }, re
 }
 
 function keyTo(...colours) {
-  const swatches = colours.map(([colour, said]) => {
-    const swatch = element("span", { class: "word" }, said);
-    swatch.style.backgroundColor = tint(DARKEST, colour);
-    return swatch;
-  });
+  const look = (colour) => ({ class: "word", style: { "background-color": tint(DARKEST, colour) } });
+  const swatches = colours.map(([colour, said]) => element("span", look(colour), said));
   return element("div", { class: "tools key" }, ...swatches);
 }
 

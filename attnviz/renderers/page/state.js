@@ -1,7 +1,6 @@
-// Which view of which map is shown, and what is chosen there: as one object, and as a link.
-import { columnsOf, maps, pictures, rowsOf } from "./content.js";
+// Which view of which map is shown, in which order maps are, and what is chosen there: as one object, and as a link.
+import { columnsOf, lineOfHead, maps, pictures, rowsOf } from "./content.js";
 import { content } from "./dom.js";
-import { plain } from "./views.js";
 
 // Those that the page has something to show in.
 export const VIEWS = [
@@ -19,6 +18,17 @@ const PAUSE = 150; // milliseconds: browsers refuse a page that writes its addre
 // the view that it was copied from. Places in `state` count what is shown; in links tokens have their positions in the
 // text, and maps their layers and heads, which another page of the same model has, too.
 export const state = { view: "", picture: 0, map: 0, query: null, key: null };
+
+// What a link says as it is, each with what it is where a link says nothing. Views add what they have of their own.
+export const plain = {
+  scale: "", // its kind; nothing: the report's
+  sort: "", // by what an overview is: a column of the table of heads, or what heads look at; nothing: by place
+  digits: "three", // of numbers; or "all": as they are stored
+  side: "from", // of the chosen word: what it attends to, or with "to" what attends to it
+};
+
+// What makes the views, by their names, and the context of a long text: a module that the page has puts its own in.
+export const makers = {};
 let listener = () => {};
 let writing = 0;
 
@@ -109,4 +119,28 @@ function positionIn(axis, position) {
     return first <= Number(position) && Number(position) <= last;
   });
   return place < 0 || position === null ? null : place;
+}
+
+// What maps may be sorted by, each with its name and its number for each of them.
+export function ordersOf(picture) {
+  const write = (share) => share.toFixed(2);
+  const orders = new Map(
+    Object.entries(picture.looks).map(([header, numbers]) => [header, { header, numbers, write }]),
+  );
+  const table = content.tables.find(({ role }) => role === "heads");
+  const lines = picture.maps.map((number) => lineOfHead(maps[number]));
+  for (const [column, { header }] of lines.every(Boolean) ? table.columns.entries() : []) {
+    if (column < 2 || !table.numeric[column]) continue; // a layer, a head, or words
+    const numbers = lines.map(({ row }) => row[column]);
+    orders.set(String(column), { header, numbers, write: (number) => String(Number(number.toPrecision(3))) });
+  }
+  return orders;
+}
+
+// By what a picture's maps are sorted, and their places in that order; nothing where it is by place.
+export function orderOf(picture) {
+  const by = ordersOf(picture).get(state.sort) ?? null;
+  const order = picture.maps.map((_, place) => place);
+  if (by) order.sort((a, b) => by.numbers[b] - by.numbers[a] || a - b);
+  return { by, order };
 }

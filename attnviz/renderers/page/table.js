@@ -1,12 +1,10 @@
 // The report's tables: rows in the order of any column, and to be copied as CSV with every digit.
 import { maps, pictures } from "./content.js";
-import { csv } from "./csv.js";
-import { button, content, copyButton, element, isolated, named, write } from "./dom.js";
-import { still } from "./readout.js";
-import { change } from "./state.js";
-import { makers } from "./views.js";
+import { button, content, copyButton, element, isolated, named, still, write } from "./dom.js";
+import { change, makers } from "./state.js";
 
 const LONGEST_LINE = 24; // signs; a column of facts with longer texts may break them
+const NUMBER = /^[+-]?\d[\d,]*(\.\d+)?$/;
 const SORTED = ["heads", "facts"]; // rows of these roles are alike, and so have an order
 
 makers.table = (panel) => {
@@ -103,4 +101,13 @@ const leading = (address, inner) => (address && inner.textContent ? element("a",
 function worded(shown) {
   const pair = shown.split(" → ");
   return pair.length === 2 ? element("span", { dir: "ltr" }, named(pair[0]), " → ", named(pair[1])) : isolated(shown);
+}
+
+// A table as CSV (RFC 4180), with every digit. A spreadsheet takes what begins with one of these signs for a formula.
+function csv(columns, rows) {
+  const text = (cell) => (/^[=+\-@\t\r]/.test(cell) && !NUMBER.test(cell) ? `'${cell}` : cell);
+  const quoted = (cell) => (/[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
+  const written = (cell) => (typeof cell === "string" ? text(cell) : String(cell ?? ""));
+  const heads = columns.map(({ header, unit }) => (unit ? `${header} (${unit})` : header));
+  return [heads, ...rows].map((cells) => `${cells.map((cell) => quoted(written(cell))).join(",")}\r\n`).join("");
 }

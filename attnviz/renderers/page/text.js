@@ -1,10 +1,10 @@
 // The text itself beside its map: a word that is pointed at shades what it attends to, or what attends to it.
+
 import { inkOn, paintOf, placeOfCell } from "./colour.js";
-import { columnsOf, rowsOf, tokenOf, writingOf } from "./content.js";
+import { columnsOf, directionOf, nameOfColumn, nameOfRow, rowsOf, tokenOf, writingOf } from "./content.js";
 import { button, chooser, content, element, isolated, named, roving, say, write } from "./dom.js";
-import { nameOfColumn, nameOfRow, said } from "./readout.js";
+import { said } from "./readout.js";
 import { change, state } from "./state.js";
-import { directionOf } from "./writing.js";
 
 const SIDES = [
   ["from", write("ui.attended")],
