@@ -6,7 +6,7 @@ import { drawChart } from "./axes.js";
 import { inkOn, paintOf, placeOf } from "./colour.js";
 import { directionOf } from "./content.js";
 import { copyButton, drawing, dress, element, isolated } from "./dom.js";
-import { shownTable } from "./table.js";
+import { shownTable } from "./tables.js";
 
 const WIDTH = 340; // pixels of the curve
 const N_FIRST = 3; // moments of a kind

@@ -3,7 +3,7 @@
 import { axesAround, drawChart, isDrawn, keyOf, looksOf, quartilesOf } from "./axes.js";
 import { content, dress, element, isolated, still, write } from "./dom.js";
 import { makers } from "./state.js";
-import { shownTable } from "./table.js";
+import { shownTable } from "./tables.js";
 
 const MOST_ROWS = 1000; // that a browser lays out at once; a copy has all of them
 const HEADERS = { group: write("ui.of"), label: write("ui.point") }; // of columns, as a reader knows them

@@ -1,6 +1,6 @@
 """What weights are worked out from, so that a page shows those of a query of a long text. Knows `report`, the codings.
 
-page/factors.js reads what is written here.
+page/factored.js reads what is written here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -102,17 +102,8 @@ def _write_policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
 
 
 NAME = "attention.html"
-PARTS = {
-    "atlas": "atlas.js",
-    "graph": "graph.js",
-    "screen": "screen.js",
-    "pictures": "overview.js",
-    "maps": "matrix.js",
-    "pointing": "pointing.js",
-    "charts": "charts.js",
-    "tables": "table.js",
-    "factored": "long.js",
-}  # what shows a part of the document
+# What of a document has a module of its name, which shows it.
+PARTS = ("atlas", "graph", "screen", "pictures", "maps", "pointing", "charts", "tables", "factored")
 MAIN = "main.js"
 STYLES = ("base.css", "page.css", "charts.css", "atlas.css", "graph.css")
 
@@ -123,7 +114,7 @@ def html(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
     Raises InvalidOption where there are none of them.
     """
     document, parts = content(report, look)
-    modules = (*(module for part, module in PARTS.items() if document.get(part)), MAIN)
+    modules = (*(f"{part}.js" for part in PARTS if document.get(part)), MAIN)
     strings = {name.replace(".", "_"): said for name, said in list_phrases(look.lang, "ui").items()}
     strings |= {"title": report.title, "cells": write_parts(parts), "language": LANGUAGE_TAGS[look.lang]}
     yield NAME, write_page("page.html", document, modules, STYLES, strings)

@@ -3,8 +3,8 @@
 import { bytesOf, Cells } from "./cells.js";
 import { storedIn } from "./content.js";
 import { byId, content, element, hasRoomBeside, nextFrame, tell, write } from "./dom.js";
-import { overview } from "./overview.js";
 import { cellAt, paint } from "./painting.js";
+import { overview } from "./pictures.js";
 import { Plot } from "./plot.js";
 import { said } from "./readout.js";
 import { makers, pictureOf, scaleOf } from "./state.js";

@@ -4,7 +4,7 @@ import { AGAINST, asTold, DARKEST, FOR, inPercent, RECEIVED, Sentence } from "./
 import { legend } from "./colour.js";
 import { cellsOf, lineOfHead, maps, pictures, rowsOf } from "./content.js";
 import { button, byId, chooser, content, element, isolated, roving, tint, write } from "./dom.js";
-import { drawAll, Thumbnail } from "./overview.js";
+import { drawAll, Thumbnail } from "./pictures.js";
 import { makers, scaleOf } from "./state.js";
 
 const SIDE = 132; // pixels of a map without its labels
