@@ -2,6 +2,7 @@
 
 import { chooser, element, write } from "../../../renderers/page/dom.js";
 import { attend, findLargest, unpackHeads } from "./arithmetic.js";
+import { renew } from "./parts.js";
 import { lesson, tokenText } from "./phrases.js";
 
 export const positions = [...lesson.tokens.keys()];
@@ -81,19 +82,17 @@ const OPTIONS = {
 choice.key = findLargest(attendChosen().weights);
 
 // Selects that follow what is chosen elsewhere, too. One that has nothing to choose from is hidden.
-export function choosers(...names) {
+export function choosers() {
   const place = element("div", { class: "tools" });
   onChange([...WHICH_ROW, "key"], () => {
-    const focused = place.contains(document.activeElement) ? document.activeElement.dataset.choice : undefined;
-    const made = names.map((name) => {
-      const options = OPTIONS[name]().map((text, at) => [at, text]);
+    const made = Object.entries(OPTIONS).map(([name, list]) => {
+      const options = list().map((text, at) => [at, text]);
       const label = chooser(write(`choose.${name}`), options, choice[name], (value) => change({ [name]: value }));
       label.querySelector("select").dataset.choice = name;
       label.hidden = options.length < 2;
       return label;
     });
-    place.replaceChildren(...made);
-    place.querySelector(`[data-choice=${focused}]`)?.focus();
+    renew(place, made);
   });
   return place;
 }

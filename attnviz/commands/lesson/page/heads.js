@@ -1,9 +1,9 @@
 // Every head of a layer, their mean, and the one head of another model, over the same sentence.
 
 import { button, element, say, write } from "../../../renderers/page/dom.js";
-import { attend, effectiveKeys, findLargest } from "./arithmetic.js";
+import { attend, effectiveKeys, findLargest, mean } from "./arithmetic.js";
 import { change, choice, headsOf, onChange, positions, queries, WHICH_ROW } from "./choice.js";
-import { decimal } from "./parts.js";
+import { decimal, renew } from "./parts.js";
 import { lesson, paragraph, token, tokenText } from "./phrases.js";
 
 const MOST = Math.min(16, Math.max(2, positions.length)); // equal shares, of the strongest shade: few keys give no more
@@ -18,39 +18,44 @@ export function headsSection(place) {
   else if (!other) place.append(paragraph("heads.alone", sizes));
   place.append(paragraph("heads.lead", { most: MOST }), found, grid);
   onChange(WHICH_ROW, () => {
-    const shown = lesson.models.flatMap(panelsOf);
-    const focused = [...grid.children].findIndex((each) => each.contains(document.activeElement));
-    grid.replaceChildren(...shown.map((each) => each.panel));
-    grid.children[focused]?.querySelector("button")?.focus();
-    found.replaceChildren(...describeDifference(shown));
+    const maps = lesson.models.map(mapsOf);
+    renew(grid, maps.flatMap(panelsOf));
+    found.replaceChildren(...describeDifference(maps[0]));
   });
 }
 
-function panelsOf(model, at) {
-  const layer = Math.min(choice.layer, model.layers.length - 1);
-  const heads = headsOf(at, layer);
-  const maps = heads.map((head) => queries.map((query) => attend(head, query, { causal: choice.causal }).weights));
+const layerOf = (model) => Math.min(choice.layer, model.layers.length - 1);
+
+// [head][query][key] of the layer that is chosen.
+function mapsOf(model, at) {
+  const { causal } = choice;
+  return headsOf(at, layerOf(model)).map((head) => queries.map((query) => attend(head, query, { causal }).weights));
+}
+
+function panelsOf(maps, at) {
+  const model = lesson.models[at];
+  const layer = layerOf(model);
+  const { known } = model.layers[layer];
   const panels = maps.map((map, head) => {
-    const name = heads.length > 1 ? write("heads.head", { head }) : write("heads.only", { model: model.name });
+    const name = maps.length > 1 ? write("heads.head", { head }) : write("heads.only", { model: model.name });
     const isChosen = at === choice.model && layer === choice.layer && head === choice.head;
     const choose = button(name, () => change({ model: at, layer, head }), { "aria-pressed": isChosen });
-    const known = model.layers[layer].known;
-    return { isMean: false, model: at, map, panel: panelOf(map, name, choose, known && (known[head]?.[2] ?? "–")) };
+    return panelOf(map, name, choose, known ? (known[head]?.[2] ?? "–") : "");
   });
-  if (heads.length < 2) return panels;
-  const mean = maps[0].map((row, query) =>
-    row.map((_, key) => maps.reduce((total, map) => total + map[query][key], 0) / maps.length),
-  );
-  const name = write("heads.mean", { heads: heads.length });
-  return [...panels, { isMean: true, model: at, map: mean, panel: panelOf(mean, name, name, null) }];
+  if (maps.length > 1) {
+    const name = write("heads.mean", { heads: maps.length });
+    const means = queries.map((query) => mean(maps.map((map) => map[query])));
+    panels.push(panelOf(means, name, name));
+  }
+  return panels;
 }
 
-function panelOf(map, name, title, pattern) {
-  const known = pattern === null || pattern === undefined ? [] : [element("p", { class: "hint" }, pattern)];
+function panelOf(map, name, title, pattern = "") {
   const top = token(findLargest(map[choice.query]));
+  const known = element("p", { class: "hint" }, pattern);
   const drawn = drawMap(map, name);
   drawn.style.aspectRatio = map[0].length / map.length;
-  return element("article", { class: "head" }, element("h3", {}, title), drawn, top, ...known);
+  return element("article", { class: "head" }, element("h3", {}, title), drawn, top, known);
 }
 
 // Rows of shades: how many times an equal share, in doublings. A key that is masked has none.
@@ -76,15 +81,13 @@ export function drawMap(map, name) {
   return made;
 }
 
-function describeDifference(shown) {
-  const heads = shown.filter((each) => !each.isMean && each.model === 0);
-  const average = shown.find((each) => each.isMean && each.model === 0);
-  if (!average) return [];
-  const each = heads.reduce((total, { map }) => total + effectiveKeys(map[choice.query]), 0) / heads.length;
+function describeDifference(maps) {
+  if (maps.length < 2) return [];
+  const rows = maps.map((map) => map[choice.query]);
   return say("heads.different", {
     query: token(choice.query),
-    n: new Set(heads.map(({ map }) => findLargest(map[choice.query]))).size,
-    each: decimal(each, 2),
-    mean: decimal(effectiveKeys(average.map[choice.query]), 2),
+    n: new Set(rows.map(findLargest)).size,
+    each: decimal(rows.reduce((total, row) => total + effectiveKeys(row), 0) / rows.length, 2),
+    mean: decimal(effectiveKeys(mean(rows)), 2),
   });
 }

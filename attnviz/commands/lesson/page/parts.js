@@ -60,14 +60,20 @@ export function table(caption, heads, rows) {
   return element("div", { class: "wide", tabindex: 0, role: "region", "aria-label": caption }, whole);
 }
 
-// A switch for each head. What had the focus has it again.
+// Parts in the place of others. What had the focus has it again.
+export function renew(place, made) {
+  const all = () => [...place.querySelectorAll("button, select")];
+  const at = all().indexOf(document.activeElement);
+  place.replaceChildren(...made);
+  all()[at]?.focus();
+}
+
+// A switch for each head.
 export function switchHeads(place, many, off, toggle) {
-  const at = [...place.children].indexOf(document.activeElement);
   const made = [...Array(many).keys()].map((head) => {
     const isOn = !((off >> head) & 1);
     const state = { class: "button switch-head", "aria-pressed": isOn, "aria-label": write("heads.head", { head }) };
     return button(String(head), () => toggle(off ^ (1 << head)), state);
   });
-  place.replaceChildren(...made);
-  made[at]?.focus();
+  renew(place, made);
 }

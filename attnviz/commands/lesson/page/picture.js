@@ -63,7 +63,7 @@ export function pictureSection(place) {
   const own = element("p", { class: "warning" }, ...say("see.changed"), " ");
   own.append(button(write("see.own"), () => change({ temperature: 1, causal: false })));
   const checked = element("p", { class: "hint" });
-  const which = choosers("model", "layer", "head", "query", "key");
+  const which = choosers();
   const masking = element("label", { class: "chooser" }, causal, write("see.causal"));
   place.append(steps, said, svg, written, which, masking, own, checked);
   const draw = () => {
