@@ -5,7 +5,6 @@ which several heads help, with what models report of them with any of their head
 """
 
 import tomllib
-from base64 import b64encode
 from collections.abc import Sequence
 from importlib.resources import files
 from random import Random
@@ -25,7 +24,7 @@ from attnviz.text import Document
 from attnviz.words import Language, phrase, say
 
 MAX_TOKENS = 24  # of a sentence: with more, a table of every number is not read any more
-MAX_NUMBERS = 72_000  # of all models together: 384 kB of a page that may have 500
+MAX_NUMBERS = 72_000  # of all models together: 340 kB of a page that may have 500
 MAX_HEADS = 8  # of which every choice is turned off
 MAX_LABELS = 3
 
@@ -88,18 +87,20 @@ def describe_model(
 
 
 def _describe_layer(traces: Sequence[VerifiedTrace]) -> dict[str, Any]:
-    """Return q, k, v [3, head, token, component] and the position bias [head, query, key] of all queries."""
-    first = traces[0].trace.heads
-    of_heads = [[each.trace.heads[head] for each in traces] for head in range(len(first))]
-    queries = [[each.query for each in of_queries] for of_queries in of_heads]
-    vectors = [queries, [head.keys for head in first], [head.values for head in first]]
-    biases = [[each.position for each in of_queries] for of_queries in of_heads]
-    return {
-        "dHead": first[0].d_head,
-        "vectors": pack(np.array(vectors)),
-        "bias": None if first[0].position is None else pack(np.array(biases)),
-        "weightsError": max(each.weights_error for each in traces),
-    }
+    """Return of each head q, k, v [token, component] and the position bias [query, key], of all queries."""
+    described = []
+    for head, first in enumerate(traces[0].trace.heads):
+        of_queries = [each.trace.heads[head] for each in traces]
+        described.append(
+            {
+                "size": first.d_head,
+                "queries": write_numbers([each.query for each in of_queries]),
+                "keys": write_numbers(first.keys),
+                "values": write_numbers(first.values),
+                "bias": None if first.position is None else write_numbers([each.position for each in of_queries]),
+            }
+        )
+    return {"heads": described, "weightsError": max(each.weights_error for each in traces)}
 
 
 def _describe_answers(
@@ -118,14 +119,14 @@ def _describe_answers(
     return {
         "labels": [say(labels[label], language) for label in shown],
         "nLabels": len(labels),
-        "layers": [pack(answers[:, shown]) for answers in by_layer],
+        "layers": [write_numbers(answers[:, shown]) for answers in by_layer],
         "nothing": [(say(labels[int(each.argmax())], language), float(each.max())) for each in of_none],
     }
 
 
-def pack(numbers: np.ndarray) -> str:
-    """Write numbers as the page reads them: float32, little-endian, base64."""
-    return b64encode(np.ascontiguousarray(numbers, dtype="<f4").tobytes()).decode("ascii")
+def write_numbers(numbers: Any) -> Any:
+    """Write numbers in about as many digits as a float32 has."""
+    return np.round(np.asarray(numbers, dtype=np.float64), 6).tolist()
 
 
 FILE = files("attnviz").joinpath("data/worked-example.toml")
@@ -148,14 +149,10 @@ def describe_example(language: Language) -> dict[str, Any]:
 
 
 def _describe_heads(name: str, heads: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    keys, values = (np.array([head[vectors] for head in heads]) for vectors in ("keys", "values"))
-    queries = np.zeros_like(keys)
-    queries[:, 0] = [head["query"] for head in heads]
-    n_heads, _, d_head = keys.shape
-    layer = {"number": 0, "dHead": d_head, "vectors": pack(np.stack([queries, keys, values])), "bias": None}
-    published = [{of: head[of] for of in ("weights", "output")} for head in heads]
-    sizes = {"nLayers": 1, "nHeads": n_heads, "dModel": n_heads * d_head}
-    return {"name": name, "trained": True, "projects": True, **sizes, "layers": [layer], "published": published}
+    described = [{**head, "queries": [head["query"]], "size": len(head["query"]), "bias": None} for head in heads]
+    sizes = {"nLayers": 1, "nHeads": len(heads), "dModel": sum(head["size"] for head in described)}
+    layers = [{"number": 0, "heads": described}]
+    return {"name": name, "trained": True, "projects": True, **sizes, "layers": layers}
 
 
 MODELS = ("recall:1", "recall:8")  # the first of the networks of docs/heads.md
@@ -193,5 +190,5 @@ def _describe_model(name: str, texts: Sequence[str]) -> dict[str, Any]:
     kept = np.arange(2**model.n_heads)[:, np.newaxis] >> np.arange(model.n_heads) & 1 == 0
     labels = [[model.answers.labels.index(f"{letter}{value}") for value in range(N_VALUES)] for letter in LETTERS]
     answers = np.stack([model.answer_with_heads(text, 0, kept) for text in texts])
-    reported = answers[..., labels].argmax(axis=-1).astype(np.uint8)
-    return {"name": name, "nHeads": model.n_heads, "reported": b64encode(reported.tobytes()).decode("ascii")}
+    reported = answers[..., labels].argmax(axis=-1)
+    return {"name": name, "nHeads": model.n_heads, "reported": reported.tolist()}

@@ -2,36 +2,9 @@
 
 const MAX_PLAIN = 20; // of the largest score: beyond it, exp has too many digits to be read, or none
 
-export function unpack(packed) {
-  const bytes = Uint8Array.from(atob(packed), (sign) => sign.charCodeAt(0));
-  return new Float32Array(bytes.buffer);
-}
-
 const dot = (left, right) => left.reduce((total, each, at) => total + each * right[at], 0);
 
 const sum = (numbers) => numbers.reduce((total, each) => total + each, 0);
-
-// q, k and v [token][component] of each head, and b [query][key] where there is one.
-export function unpackHeads(layer, nHeads, nTokens) {
-  const size = layer.dHead;
-  const numbers = unpack(layer.vectors);
-  const biases = layer.bias === null ? null : unpack(layer.bias);
-  const rowOf = (which, head, at) => {
-    const start = ((which * nHeads + head) * nTokens + at) * size;
-    return Array.from(numbers.subarray(start, start + size));
-  };
-  const all = [...Array(nTokens).keys()];
-  return [...Array(nHeads).keys()].map((head) => {
-    const [queries, keys, values] = [0, 1, 2].map((which) => all.map((at) => rowOf(which, head, at)));
-    const bias =
-      biases &&
-      all.map((query) => {
-        const start = (head * nTokens + query) * nTokens;
-        return Array.from(biases.subarray(start, start + nTokens));
-      });
-    return { queries, keys, values, bias, size };
-  });
-}
 
 // Every step of one query. `temperature` multiplies the divisor; with `causal` later keys are masked.
 export function attend(head, query, { temperature = 1, causal = false } = {}) {

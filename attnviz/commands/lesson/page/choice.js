@@ -1,21 +1,12 @@
 // What is chosen, for the whole page: model, layer, head, query, key, step. Sections draw themselves when it changes.
 
 import { chooser, element, write } from "../../../renderers/page/dom.js";
-import { attend, findLargest, unpackHeads } from "./arithmetic.js";
+import { attend, findLargest } from "./arithmetic.js";
 import { renew } from "./parts.js";
 import { lesson, tokenText } from "./phrases.js";
 
 export const positions = [...lesson.tokens.keys()];
 export const queries = positions.slice(0, lesson.nQueries); // of an example the others are not given
-const heads = new Map();
-
-// Of a layer of a model, by its place among those that the page has.
-export function headsOf(model, layer) {
-  const place = `${model} ${layer}`;
-  const of = lesson.models[model];
-  if (!heads.has(place)) heads.set(place, unpackHeads(of.layers[layer], of.nHeads, positions.length));
-  return heads.get(place);
-}
 
 // The row to begin with: of a head of places, the row that looks there most; of another, the sharpest.
 function chooseQuery(head, pattern) {
@@ -27,14 +18,16 @@ function chooseQuery(head, pattern) {
 }
 
 const last = lesson.models[0].layers.length - 1;
+const begun = lesson.models[0].layers[last];
 // A head that was found to look at one thing is the best to begin with.
-const shares = (lesson.models[0].layers[last].known ?? []).map((each) => each?.[1] ?? 0);
-const first = { layer: last, head: Math.max(0, ...shares) > 0 ? findLargest(shares) : 0 };
+const shares = (begun.known ?? []).map((each) => each?.[1] ?? 0);
+const firstHead = Math.max(0, ...shares) > 0 ? findLargest(shares) : 0;
 
 export const choice = {
   model: 0,
-  ...first,
-  query: chooseQuery(headsOf(0, last)[first.head], lesson.models[0].layers[last].known?.[first.head]?.[0]),
+  layer: last,
+  head: firstHead,
+  query: chooseQuery(begun.heads[firstHead], begun.known?.[firstHead]?.[0]),
   key: 0,
   step: 0,
   causal: false,
@@ -66,7 +59,7 @@ export const chosenModel = () => lesson.models[choice.model];
 
 export const chosenLayer = () => chosenModel().layers[choice.layer];
 
-export const chosenHead = () => headsOf(choice.model, choice.layer)[choice.head];
+export const chosenHead = () => chosenLayer().heads[choice.head];
 
 // Of one query, the chosen one unless another is named, as masks and divisors are set.
 export const attendChosen = (query = choice.query) => attend(chosenHead(), query, choice);

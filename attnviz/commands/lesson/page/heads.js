@@ -2,7 +2,7 @@
 
 import { button, element, say, write } from "../../../renderers/page/dom.js";
 import { attend, effectiveKeys, findLargest, mean } from "./arithmetic.js";
-import { change, choice, headsOf, onChange, positions, queries, WHICH_ROW } from "./choice.js";
+import { change, choice, onChange, positions, queries, WHICH_ROW } from "./choice.js";
 import { decimal, renew } from "./parts.js";
 import { lesson, paragraph, token, tokenText } from "./phrases.js";
 
@@ -12,7 +12,7 @@ export function headsSection(place) {
   const grid = element("div", { class: "heads" });
   const found = element("p", { "aria-live": "polite" });
   const [model, other] = lesson.models;
-  const sizes = { model: model.name, width: model.dModel, heads: model.nHeads, d: model.layers[0].dHead };
+  const sizes = { model: model.name, width: model.dModel, heads: model.nHeads, d: model.layers[0].heads[0].size };
   const apart = other?.nParameters && decimal(100 * Math.abs(model.nParameters / other?.nParameters - 1), 1);
   if (apart) place.append(paragraph("heads.same", { ...sizes, other: other.name, apart }));
   else if (!other) place.append(paragraph("heads.alone", sizes));
@@ -27,9 +27,11 @@ export function headsSection(place) {
 const layerOf = (model) => Math.min(choice.layer, model.layers.length - 1);
 
 // [head][query][key] of the layer that is chosen.
-function mapsOf(model, at) {
+function mapsOf(model) {
   const { causal } = choice;
-  return headsOf(at, layerOf(model)).map((head) => queries.map((query) => attend(head, query, { causal }).weights));
+  return model.layers[layerOf(model)].heads.map((head) =>
+    queries.map((query) => attend(head, query, { causal }).weights),
+  );
 }
 
 function panelsOf(maps, at) {

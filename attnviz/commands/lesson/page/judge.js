@@ -2,14 +2,15 @@
 
 import { write } from "../../../renderers/page/dom.js";
 import { attend } from "./arithmetic.js";
-import { headsOf } from "./choice.js";
 import { table } from "./parts.js";
 import { lesson } from "./phrases.js";
 
 const CLOSE = 1e-9; // half-way may be rounded in either way
 
 export function judgeSection(place) {
-  const heads = lesson.models.flatMap((model, at) => headsOf(at, 0).map((head, number) => judge(model, head, number)));
+  const heads = lesson.models.flatMap((model) =>
+    model.layers[0].heads.map((head, number) => judge(model, head, number)),
+  );
   const rows = ["weights", "output"].flatMap((of) =>
     ["published", "formula", "unscaled", "follows"].map((kind) => [
       write(`judge.${of}`, { kind: write(`judge.${kind}`) }),
@@ -24,7 +25,7 @@ function judge(model, head, number) {
   const formula = attend(head, 0);
   const unscaled = attend(head, 0, { temperature: 1 / Math.sqrt(head.size) }); // which undoes the division by √d
   const compare = (of) => {
-    const published = model.published[number][of];
+    const published = head[of];
     const isOf = (exact) =>
       published.every((each, at) => Math.abs(each - exact[at]) <= 0.5 * 10 ** -lesson.decimals + CLOSE);
     const verdict = isOf(formula[of]) ? "yes" : isOf(unscaled[of]) ? "only" : "neither";

@@ -10,7 +10,7 @@ import { lesson, paragraph } from "./phrases.js";
 import { N_STEPS, pictureSection } from "./picture.js";
 import { whenSection } from "./when.js";
 
-const isExample = "published" in lesson.models[0];
+const isExample = "decimals" in lesson;
 const SECTIONS = {
   see: pictureSection,
   ...(isExample ? { judge: judgeSection } : { off: offSection }),

@@ -1,20 +1,12 @@
 // Heads turned off, and what the model answers then: numbers that the model gave when the page was made.
 
 import { chooser, element, say, write } from "../../../renderers/page/dom.js";
-import { findLargest, unpack } from "./arithmetic.js";
+import { findLargest } from "./arithmetic.js";
 import { change, choice, onChange } from "./choice.js";
 import { decimal, signed, switchHeads } from "./parts.js";
 import { lesson, paragraph } from "./phrases.js";
 
 export const DIGITS = 4;
-
-// [choice][label] of a layer, by which heads are off.
-export function answersOf(model, layer) {
-  const { answers } = lesson.models[model];
-  const numbers = unpack(answers.layers[layer]);
-  const n = answers.labels.length;
-  return [...Array(numbers.length / n).keys()].map((off) => Array.from(numbers.subarray(off * n, (off + 1) * n)));
-}
 
 export function offSection(place) {
   const model = lesson.models[0];
@@ -33,16 +25,16 @@ export function offSection(place) {
     layers.append(chooser(write("choose.layer"), options, choice.offLayer, (offLayer) => change({ offLayer, off: 0 })));
   }
   onChange(["off", "offLayer"], () => {
-    const answers = answersOf(0, choice.offLayer);
     switches.setAttribute("aria-label", write("off.heads", { layer: model.layers[choice.offLayer].number }));
     switchHeads(switches, model.nHeads, choice.off, (off) => change({ off }));
-    said.replaceChildren(...describeAnswer(model, answers));
+    said.replaceChildren(...describeAnswer(model));
   });
 }
 
 // What the model says now, whether heads that are off together change it by what each does by itself, and by how much
 // the one that matters most does.
-function describeAnswer({ nHeads, answers: { labels, nothing } }, answers) {
+function describeAnswer({ nHeads, answers: { labels, layers, nothing } }) {
+  const answers = layers[choice.offLayer]; // [choice][label], by which heads are off
   const changeOf = (off) => answers[off][0] - answers[0][0];
   const heads = [...Array(nHeads).keys()];
   const alone = heads.map((head) => changeOf(1 << head));

@@ -16,7 +16,7 @@ import {
   WHICH_ROW,
 } from "./choice.js";
 import { drawMap } from "./heads.js";
-import { answersOf, DIGITS } from "./off.js";
+import { DIGITS } from "./off.js";
 import { decimal, factor, few, largestOf, MAX_WRITTEN, strip, vector } from "./parts.js";
 import { lesson, token, tokenText } from "./phrases.js";
 
@@ -192,7 +192,7 @@ const COLUMNS = {
   ],
   answer: () => {
     const { answers } = lesson.models[0];
-    const now = answersOf(0, choice.offLayer)[choice.off];
+    const now = answers.layers[choice.offLayer][choice.off];
     return answers.labels.flatMap((label, at) => [
       drawing("text", { y: TOP + 14 + at * 46 }, shorten(label)),
       drawing("rect", { y: TOP + 20 + at * 46, height: 10, width: 72 * now[at] }),

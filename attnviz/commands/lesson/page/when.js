@@ -32,10 +32,8 @@ export function whenSection(place) {
 function fillTrial(place) {
   const { letters, sequences, models } = lesson.recall;
   const [one, many] = models;
-  const reported = models.map((model) => Uint8Array.from(atob(model.reported), (sign) => sign.charCodeAt(0)));
   const report = (at, sequence, off = 0) => {
-    const start = (sequence * 2 ** models[at].nHeads + off) * letters.length;
-    const found = [...reported[at].subarray(start, start + letters.length)];
+    const found = models[at].reported[sequence][off];
     return { found, right: found.filter((value, letter) => value === sequences[sequence].values[letter]).length };
   };
   const all = sequences.map((_, sequence) => models.map((_, at) => report(at, sequence).right === letters.length));
