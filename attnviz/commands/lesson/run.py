@@ -46,9 +46,10 @@ def lesson(spec: LessonSpec, inputs: Inputs) -> Events:
     }
     _, name = split_out(spec.figure.out)
     strings = {
+        **{name.replace(".", "_"): text for name, text in content["words"].items()},
         "language": LANGUAGE_TAGS[language],
-        "title": phrase("page.title", language),
         "noscript": phrase("ui.noscript", language),
+        "text": content["text"],
     }
     page = write_page("lesson.html", content, ("lesson.js",), ("base.css", "lesson.css"), strings, ROOM)
     with store.locked(inputs.out):

@@ -1,22 +1,14 @@
 // Averaging blurs: the same row with scores divided by more or less. The picture follows.
 
-import { element, say } from "../../../renderers/page/dom.js";
+import { byId, say } from "../../../renderers/page/dom.js";
 import { distance, effectiveKeys, mean } from "./arithmetic.js";
 import { attendChosen, change, choice, chosenHead, onChange, WHICH_ROW } from "./choice.js";
 import { decimal } from "./parts.js";
 import { paragraph, token } from "./phrases.js";
 
-export function blurSection(place) {
-  const oninput = ({ target }) => change({ temperature: 2 ** Number(target.value) });
-  const slider = element("input", { type: "range", min: -4, max: 4, step: 0.25, oninput });
-  const divided = element("span", {});
-  const said = element("div", { "aria-live": "polite" });
-  place.append(
-    paragraph("blur.lead"),
-    element("label", { class: "slider" }, divided, slider),
-    said,
-    paragraph("blur.why"),
-  );
+export function blurSection() {
+  const [slider, divided] = ["temperature", "divided"].map(byId);
+  slider.addEventListener("input", () => change({ temperature: 2 ** Number(slider.value) }));
   onChange([...WHICH_ROW, "temperature"], () => {
     const head = chosenHead();
     const work = attendChosen();
@@ -32,6 +24,6 @@ export function blurSection(place) {
     divided.replaceChildren(...say("blur.slider", values));
     slider.value = Math.log2(temperature);
     slider.setAttribute("aria-valuetext", divided.textContent);
-    said.replaceChildren(paragraph("blur.effective", values), paragraph("blur.distance", values));
+    byId("blurred").replaceChildren(paragraph("blur.effective", values), paragraph("blur.distance", values));
   });
 }

@@ -1,6 +1,6 @@
 // What is chosen, for the whole page: model, layer, head, query, key, step. Sections draw themselves when it changes.
 
-import { chooser, element, write } from "../../../renderers/page/dom.js";
+import { chooser, write } from "../../../renderers/page/dom.js";
 import { attend, findLargest } from "./arithmetic.js";
 import { renew } from "./parts.js";
 import { lesson, tokenText } from "./phrases.js";
@@ -75,8 +75,7 @@ const OPTIONS = {
 choice.key = findLargest(attendChosen().weights);
 
 // Selects that follow what is chosen elsewhere, too. One that has nothing to choose from is hidden.
-export function choosers() {
-  const place = element("div", { class: "tools" });
+export function drawChoosers(place) {
   onChange([...WHICH_ROW, "key"], () => {
     const made = Object.entries(OPTIONS).map(([name, list]) => {
       const options = list().map((text, at) => [at, text]);
@@ -87,5 +86,4 @@ export function choosers() {
     });
     renew(place, made);
   });
-  return place;
 }

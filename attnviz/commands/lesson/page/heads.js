@@ -1,6 +1,6 @@
 // Every head of a layer, their mean, and the one head of another model, over the same sentence.
 
-import { button, element, say, write } from "../../../renderers/page/dom.js";
+import { button, byId, element, say, write } from "../../../renderers/page/dom.js";
 import { attend, effectiveKeys, findLargest, mean } from "./arithmetic.js";
 import { change, choice, onChange, positions, queries, WHICH_ROW } from "./choice.js";
 import { decimal, renew } from "./parts.js";
@@ -8,19 +8,18 @@ import { lesson, paragraph, token, tokenText } from "./phrases.js";
 
 const MOST = Math.min(16, Math.max(2, positions.length)); // equal shares, of the strongest shade: few keys give no more
 
-export function headsSection(place) {
-  const grid = element("div", { class: "heads" });
-  const found = element("p", { "aria-live": "polite" });
+export function headsSection() {
+  const place = byId("sizes");
   const [model, other] = lesson.models;
   const sizes = { model: model.name, width: model.dModel, heads: model.nHeads, d: model.layers[0].heads[0].size };
   const apart = other?.nParameters && decimal(100 * Math.abs(model.nParameters / other?.nParameters - 1), 1);
   if (apart) place.append(paragraph("heads.same", { ...sizes, other: other.name, apart }));
   else if (!other) place.append(paragraph("heads.alone", sizes));
-  place.append(paragraph("heads.lead", { most: MOST }), found, grid);
+  place.append(paragraph("heads.lead", { most: MOST }));
   onChange(WHICH_ROW, () => {
     const maps = lesson.models.map(mapsOf);
-    renew(grid, maps.flatMap(panelsOf));
-    found.replaceChildren(...describeDifference(maps[0]));
+    renew(byId("grid"), maps.flatMap(panelsOf));
+    byId("different").replaceChildren(...describeDifference(maps[0]));
   });
 }
 

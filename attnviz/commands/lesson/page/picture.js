@@ -1,15 +1,15 @@
 // One query at work, as one drawing: words, their q, k and v, the map with the query's row, the weighted sum, the answer.
 // Buttons and arrow keys move through it, and light up one thing at a time.
 
-import { button, drawing, element, nextFrame, roving, say, write } from "../../../renderers/page/dom.js";
+import { button, byId, drawing, element, nextFrame, roving, say, write } from "../../../renderers/page/dom.js";
 import {
   attendChosen,
   change,
   choice,
-  choosers,
   chosenHead,
   chosenLayer,
   chosenModel,
+  drawChoosers,
   onChange,
   positions,
   queries,
@@ -38,8 +38,8 @@ const NEAR = [
   ["weighted", "answer"],
 ];
 
-export function pictureSection(place) {
-  const steps = element("div", { class: "tools", role: "group", "aria-label": write("see.steps") });
+export function pictureSection() {
+  const [steps, svg, causal] = ["steps", "picture", "causal"].map(byId);
   const items = [...Array(N_STEPS).keys()].map((step) =>
     button(write(`see.s${step}`), () => change({ step }), { class: "button step" }),
   );
@@ -51,36 +51,28 @@ export function pictureSection(place) {
   steps.addEventListener("focusin", ({ target }) => {
     if (items.includes(target) && target.matches(":focus-visible")) change({ step: items.indexOf(target) });
   });
-  const svg = drawing("svg", { class: "picture", role: "img" });
   svg.addEventListener("click", ({ target }) => {
     const chosen = target.closest("[data-at]");
     if (chosen) change({ [chosen.dataset.which]: Number(chosen.dataset.at) });
   });
-  const said = element("p", { class: "said", "aria-live": "polite" });
-  const written = element("div", { class: "written" });
-  const causal = element("input", { type: "checkbox", id: "causal" });
   causal.addEventListener("change", () => change({ causal: causal.checked }));
-  const own = element("p", { class: "warning" }, ...say("see.changed"), " ");
-  own.append(button(write("see.own"), () => change({ temperature: 1, causal: false })));
-  const checked = element("p", { class: "hint" });
-  const which = choosers();
-  const masking = element("label", { class: "chooser" }, causal, write("see.causal"));
-  place.append(steps, said, svg, written, which, masking, own, checked);
+  byId("own").addEventListener("click", () => change({ temperature: 1, causal: false }));
+  drawChoosers(byId("which"));
   const draw = () => {
     const work = attendChosen();
     for (const [step, item] of items.entries()) item.ariaCurrent = step === choice.step ? "step" : null;
     causal.checked = choice.causal;
-    own.hidden = choice.temperature === 1 && !choice.causal;
+    byId("changed").hidden = choice.temperature === 1 && !choice.causal;
     const values = { query: token(choice.query), d: chosenHead().size, heads: chosenModel().nHeads };
-    said.replaceChildren(...say(`see.e${choice.step}`, values));
-    if (choice.step === 0 && !chosenModel().projects) said.append(" ", ...say("see.bare"));
-    if (choice.step === 1 && work.bias) said.append(" ", ...say("see.bias"));
+    const said = say(`see.e${choice.step}`, values);
+    if (choice.step === 0 && !chosenModel().projects) said.push(" ", ...say("see.bare"));
+    if (choice.step === 1 && work.bias) said.push(" ", ...say("see.bias"));
+    byId("said").replaceChildren(...said);
     svg.setAttribute("aria-label", write("see.picture", { step: items[choice.step].textContent }));
     drawPicture(svg, work);
-    written.replaceChildren(...writeOut(work).map((line) => element("p", { class: "line" }, line)));
+    byId("written").replaceChildren(...writeOut(work).map((line) => element("p", { class: "line" }, line)));
     const error = chosenLayer().weightsError?.toExponential(0);
-    checked.hidden = choice.step !== 2 || !error;
-    checked.replaceChildren(...say("see.checked", { weights: error ?? "" }));
+    byId("checked").textContent = choice.step === 2 && error ? write("see.checked", { weights: error }) : "";
   };
   onChange([...WHICH_ROW, "key", "step", "temperature", "off", "offLayer"], draw);
   narrow.addEventListener("change", () => nextFrame(narrow, draw));

@@ -1,35 +1,35 @@
 // When several heads help, and when not: a task to try, and what was measured of many texts.
 
-import { chooser, element, write } from "../../../renderers/page/dom.js";
+import { byId, chooser, element, say, write } from "../../../renderers/page/dom.js";
 import { decimal, signed, switchHeads, table } from "./parts.js";
 import { lesson, paragraph } from "./phrases.js";
 
-export function whenSection(place) {
-  const trial = element("div", { id: "recall" });
-  fillTrial(trial);
+export function whenSection() {
+  fillTrial();
   const { capacity, reviews } = lesson;
-  const measured = element("details", {}, element("summary", {}, write("when.measured")));
   const judged = reviews.at(-1);
   const [change, low, high] = judged.change.map((each) => signed(each, 4));
   const name = judged.change[1] <= 0 && judged.change[2] >= 0 ? "when.reviews_same" : "when.reviews_differ";
   const seen = { n: judged.nTexts.toLocaleString("en-US"), seeds: judged.nSeeds, change, low, high };
-  place.append(paragraph(name, seen));
-  measured.append(paragraph("when.judged", seen));
+  byId("reviews").append(...say(name, seen));
   const { rest, halving } = capacity;
   const shares = capacity.shares.at(-1);
-  const recall = { one: decimal(shares[0][0], 3), many: decimal(shares.at(-1)[0], 3) };
+  byId("recalled").append(...say("when.recall", { one: decimal(shares[0][0], 3), many: decimal(shares.at(-1)[0], 3) }));
   const longer = {
     steps_one: rest[1].steps.toLocaleString("en-US"),
     steps_many: rest[8].steps.toLocaleString("en-US"),
     noise: decimal(rest[1].halving, 2),
     noise_many: decimal(halving.at(-1), 2),
   };
-  measured.append(...tablesOf(reviews, capacity), paragraph("when.longer", longer));
-  place.append(trial, paragraph("when.recall", recall), paragraph("when.sum", {}, { class: "conclusion" }), measured);
+  byId("measured").append(
+    paragraph("when.judged", seen),
+    ...tablesOf(reviews, capacity),
+    paragraph("when.longer", longer),
+  );
 }
 
 // What two models report of a sequence, with heads of one turned off.
-function fillTrial(place) {
+function fillTrial() {
   const { letters, sequences, models } = lesson.recall;
   const [one, many] = models;
   const report = (at, sequence, off = 0) => {
@@ -39,10 +39,6 @@ function fillTrial(place) {
   const all = sequences.map((_, sequence) => models.map((_, at) => report(at, sequence).right === letters.length));
   const first = all.findIndex(([of, others]) => !of && others);
   const chosen = { sequence: Math.max(0, first), off: 0 };
-  const tokens = element("p", { class: "sequence" });
-  const label = write("when.heads_of", { model: many.name });
-  const switches = element("div", { class: "tools", role: "group", "aria-label": label });
-  const answers = element("div", { "aria-live": "polite" });
   const wrong = (value) =>
     element("span", { class: "wrong" }, element("s", {}, value), " ", element("small", {}, write("when.wrong")));
   const rowOf = (at) => {
@@ -53,16 +49,21 @@ function fillTrial(place) {
   };
   const show = (news = {}) => {
     Object.assign(chosen, news);
-    const { tokens: written } = sequences[chosen.sequence];
-    tokens.replaceChildren(...written.flatMap((each) => [element(/^[a-z]/.test(each) ? "b" : "span", {}, each), " "]));
-    switchHeads(switches, many.nHeads, chosen.off, (off) => show({ off }));
-    answers.replaceChildren(table(write("when.letters"), [write("choose.model"), ...letters], [rowOf(0), rowOf(1)]));
+    const { tokens } = sequences[chosen.sequence];
+    byId("sequence").replaceChildren(
+      ...tokens.flatMap((each) => [element(/^[a-z]/.test(each) ? "b" : "span", {}, each), " "]),
+    );
+    switchHeads(byId("switches"), many.nHeads, chosen.off, (off) => show({ off }));
+    byId("reported").replaceChildren(
+      table(write("when.letters"), [write("choose.model"), ...letters], [rowOf(0), rowOf(1)]),
+    );
   };
   const options = sequences.map((_, at) => [at, String(at)]);
   const [n, m] = [0, 1].map((at) => all.filter((each) => each[at]).length);
-  const which = chooser(write("when.sequence"), options, chosen.sequence, (sequence) => show({ sequence }));
-  place.append(paragraph("when.try", { one: one.name, many: many.name }), element("div", { class: "tools" }, which));
-  place.append(tokens, switches, answers, paragraph("when.of_all", { all: sequences.length, n, m }));
+  byId("try").append(...say("when.try", { one: one.name, many: many.name }));
+  byId("sequences").append(chooser(write("when.sequence"), options, chosen.sequence, (sequence) => show({ sequence })));
+  byId("switches").setAttribute("aria-label", write("when.heads_of", { model: many.name }));
+  byId("recall").append(paragraph("when.of_all", { all: sequences.length, n, m }));
   show();
 }
 
