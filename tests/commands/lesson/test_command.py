@@ -129,10 +129,10 @@ def test_every_entry_is_used_and_every_one_that_is_used_is_there() -> None:
     known = set(load_table())
     parts = {name.partition(".")[0] for name in known}
     written = set(re.findall(r"[\"`]([a-z]+\.\w+)[\"`]", SCRIPTS))
+    written |= {f"{part}.{name}" for part, name in re.findall(r"\$([a-z]+)_(\w+)", SCRIPTS)}
     assert {name for name in written if name.partition(".")[0] in parts} <= known
     begun = tuple(each for each in re.findall(r"`([a-z]+\.\w*)\$\{", SCRIPTS) if each[-1] != ".")
     used = written | {name for name in known if name.startswith(("judge.", "report.", *begun))}
-    used |= {f"{part}.title" for part in parts}
     used |= {f"ui.{name}" for name in re.findall(r'(?:\$ui_|"ui\.)(\w+)', SCRIPTS + PYTHON)}
     used |= {f"choose.{name}" for name in ("model", "layer", "head", "query", "key")}
     used |= {f"about.{name}" for name in re.findall(r'"(?:about\.)?(\w+)"', PYTHON)}
