@@ -4,6 +4,7 @@ With them: the example of three tokens to be done by hand, with its published nu
 which several heads help, with what models report of them with any of their heads off.
 """
 
+import json
 import tomllib
 from collections.abc import Sequence
 from importlib.resources import files
@@ -153,6 +154,15 @@ def _describe_heads(name: str, heads: Sequence[dict[str, Any]]) -> dict[str, Any
     sizes = {"nLayers": 1, "nHeads": len(heads), "dModel": sum(head["size"] for head in described)}
     layers = [{"number": 0, "heads": described}]
     return {"name": name, "trained": True, "projects": True, **sizes, "layers": layers}
+
+
+MEASURED = "measured.json"  # from the cards of models and docs/studies/capacity.json, which tests hold it against
+
+
+def describe_measured() -> dict[str, Any]:
+    """Return what the packaged models of several heads gave on reviews, and how many sequences heads recall whole."""
+    found: dict[str, Any] = json.loads(files("attnviz.commands.lesson").joinpath(MEASURED).read_bytes())
+    return found
 
 
 MODELS = ("recall:1", "recall:8")  # the first of the networks of docs/heads.md

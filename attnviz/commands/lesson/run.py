@@ -6,12 +6,12 @@ from attnviz import store
 from attnviz.commands.lesson.content import (
     choose_layers,
     describe_example,
+    describe_measured,
     describe_model,
     describe_recall,
     read_tokens,
 )
 from attnviz.commands.lesson.inputs import split_out
-from attnviz.commands.lesson.measured import describe_capacity, describe_reviews
 from attnviz.commands.lesson.spec import LessonSpec
 from attnviz.display import escape_for_display
 from attnviz.inputs import Inputs
@@ -40,8 +40,7 @@ def lesson(spec: LessonSpec, inputs: Inputs) -> Events:
         "language": language,
         "words": list_phrases(language, *PARTS),
         **found,
-        "reviews": describe_reviews(),
-        "capacity": describe_capacity(),
+        **describe_measured(),
         "recall": describe_recall(),
     }
     _, name = split_out(spec.figure.out)
