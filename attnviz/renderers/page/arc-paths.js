@@ -1,4 +1,4 @@
-// The shape of an arc over a text, from word to word: arcs.js draws those of a sentence, atlas-head.js that of a moment.
+// The shape of an arc over a text, from word to word: screen.js draws those of a sentence, atlas-head.js that of a moment.
 
 // Where words are within the part that they stand in.
 export function spotsOf(part, words) {

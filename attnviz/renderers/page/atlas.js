@@ -1,13 +1,17 @@
 // The atlas of heads: which are found, all of them as points or as a grid, and one of them with all that is known of it.
-import { atlas, chosen, findHeads, headCalled, measureOf, unnamed, WAYS } from "./atlas-data.js";
+import { atlas, chosen, findHeads, headCalled, measureOf, short, unnamed, WAYS } from "./atlas-data.js";
 import { commandLine, headCard, SHADES } from "./atlas-head.js";
-import { axesOf, colourOfPattern, HeadPlot, scaleOfGrid } from "./atlas-plot.js";
-import { legend } from "./colour.js";
-import { button, byId, chooser, element, onDark, tell, write } from "./dom.js";
+import { axesAround, drawChart, N_COLOURS, textOf } from "./axes.js";
+import { inkOn, legend, paintOf, placeOf } from "./colour.js";
+import { button, byId, chooser, drawing, dress, element, onDark, roving, tell, write } from "./dom.js";
 import { change, makers, state } from "./state.js";
 
 const HINT = "Choose a head; arrows go from one to the next.";
 const MOST_FOUND = 24; // heads listed by a search
+const [BESIDE, ABOVE, AROUND] = [44, 40, 12]; // pixels beside and above the grid, and around it
+const [LARGEST_SIDE, SMALLEST_SIDE, TALLEST] = [44, 15, 600]; // pixels of a cell of the grid, and of all of it
+const REACH = 22; // pixels: how far from a point a finger may be
+const SPREAD = 20; // times the smallest number, from which on the largest asks for a logarithm
 
 const chooseHead = (place) => change({ head: atlas.heads[place].name });
 
@@ -15,6 +19,135 @@ const chooseHead = (place) => change({ head: atlas.heads[place].name });
 function look(find) {
   const [best] = findHeads(find);
   change({ find, ...(best ? { head: atlas.heads[best[0]].name } : {}) });
+}
+
+// The measures that are seen.
+const axesOf = () => {
+  const { draw, x, y } = chosen();
+  return { kinds: [], measure: [y], points: [x, y] }[draw];
+};
+const isPoints = () => chosen().draw === "points";
+const valuesOf = (title) => measureOf(title).values;
+const scaleOfGrid = () => {
+  const known = valuesOf(chosen().y).filter((value) => value !== null);
+  const [low, high] = [Math.min(...known, 0), Math.max(...known)];
+  const ticks = [low, high].map((value, place) => [place, short(value)]);
+  return { low, high, ticks, label: `colour: ${chosen().y}`, colours: "lift" };
+};
+
+// The pattern that a head is lettered with: one that repeated tokens show is rarer, and says more than the first token.
+const patternOf = ({ names }) => names.at(-1)?.[0] ?? "";
+const colourOfPattern = (pattern) => `var(--head-${Object.keys(atlas.letters).indexOf(pattern) % N_COLOURS})`;
+
+// All heads at once: layers × heads by what they do or by one measure, or as points by two measures.
+class HeadPlot {
+  part = element("div", { class: "wide" });
+
+  draw(width) {
+    const focused = this.part.contains(document.activeElement) ? document.activeElement.id : null;
+    this.svg = isPoints() ? pointsOf(width) : gridOf(width);
+    this.svg.classList.add("all");
+    this.points = [...this.svg.querySelectorAll(".point")];
+    for (const point of this.points) {
+      const { name, names } = atlas.heads[point.dataset.place];
+      const numbers = axesOf().map((title) => `${title} ${short(valuesOf(title)[point.dataset.place])}`);
+      const label = [`head ${name}`, ...names.map((each) => each.join(" ")), ...numbers].join(", ");
+      point.append(drawing("title", {}, label));
+      dress(point, { role: "button", id: `point-${point.dataset.place}`, "aria-label": label });
+    }
+    this.svg.addEventListener("click", (event) => this.chooseNear(event));
+    this.svg.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      chooseHead(Number(event.target.dataset.place));
+    });
+    const [x_axis, y_axis] = [chosen().x, chosen().y].map((title) => `${title} (${measureOf(title).unit})`);
+    this.part.replaceChildren(...(isPoints() ? axesAround({ x_axis, y_axis }, this.svg) : [this.svg]));
+    const nColumns = 1 + Math.max(...atlas.heads.map(({ head }) => head));
+    roving(this.svg, ".point", () => (isPoints() ? 1 : nColumns));
+    if (focused) document.getElementById(focused)?.focus();
+  }
+
+  chooseNear({ target, clientX, clientY }) {
+    const apart = (point) => {
+      const { left, top, width, height } = point.getBoundingClientRect();
+      return Math.hypot(left + width / 2 - clientX, top + height / 2 - clientY);
+    };
+    const [nearest] = this.points.toSorted((a, b) => apart(a) - apart(b));
+    const point = target.closest("[data-place]") ?? (apart(nearest) <= REACH ? nearest : null);
+    if (point) chooseHead(Number(point.dataset.place));
+  }
+
+  // Which heads are chosen, and which a search has found: the others turn pale.
+  mark(found) {
+    for (const point of this.points) {
+      const place = Number(point.dataset.place);
+      point.setAttribute("aria-pressed", chosen().head === atlas.heads[place].name);
+      point.classList.toggle("pale", found !== null && !found.has(place));
+    }
+    for (const number of this.svg.querySelectorAll(".called")) {
+      number.classList.toggle("pale", found !== null && !found.has(Number(number.dataset.of)));
+    }
+  }
+}
+
+// Those of the rarest patterns last, so that they lie above the others.
+function pointsOf(width) {
+  const { x, y } = chosen();
+  const [across, up] = [x, y].map(valuesOf);
+  const patterns = ["", ...Object.keys(atlas.letters)];
+  const rows = atlas.heads.map((head, place) => {
+    const group = patternOf(head);
+    return { x: across[place], y: up[place], group, letter: atlas.letters[group], label: head.name, place };
+  });
+  rows.sort((a, b) => patterns.indexOf(a.group) - patterns.indexOf(b.group));
+  const scales = { x: growthOf(across), y: growthOf(up) };
+  const svg = drawChart({ kind: "point", rows, groups: patterns, scales }, width);
+  return dress(svg, { role: "group", "aria-label": `heads, by ${x} and ${y}` });
+}
+
+function growthOf(values) {
+  const [above, most] = [Math.min(...values.filter((value) => value > 0)), Math.max(...values)];
+  return Math.min(...values) >= 0 && most > SPREAD * above ? "log" : "linear";
+}
+
+function gridOf(width) {
+  const [layers, heads] = ["layer", "head"].map((name) => [...new Set(atlas.heads.map((each) => each[name]))]);
+  const fits = Math.min((width - BESIDE - AROUND) / heads.length, TALLEST / layers.length);
+  const side = Math.max(SMALLEST_SIDE, Math.min(LARGEST_SIDE, fits));
+  const size = {
+    width: Math.round(BESIDE + side * heads.length + AROUND),
+    height: Math.round(ABOVE + side * layers.length + AROUND),
+  };
+  const what = chosen().draw === "measure" ? chosen().y : "what they do";
+  const label = `layers × heads, coloured by ${what}`;
+  const svg = drawing("svg", { class: "chart", ...size, role: "group", "aria-label": label });
+  const every = Math.ceil(16 / side);
+  for (const [row, layer] of layers.entries()) {
+    if (row % every === 0) svg.append(textOf(BESIDE - 6, ABOVE + (row + 0.5) * side + 4, layer, "end"));
+  }
+  for (const [column, head] of heads.entries()) {
+    if (column % every === 0) svg.append(textOf(BESIDE + (column + 0.5) * side, ABOVE - 6, head, "middle"));
+  }
+  svg.append(textOf(BESIDE, 14, "head →", "start"), textOf(2, ABOVE - 6, "layer ↓", "start"));
+  for (const [place, each] of atlas.heads.entries()) {
+    const [x, y] = [BESIDE + heads.indexOf(each.head) * side, ABOVE + layers.indexOf(each.layer) * side];
+    const pattern = patternOf(each);
+    const { fill, ink } = lookOfCell(place, pattern);
+    const cell = drawing("rect", { x, y, width: side - 1, height: side - 1, style: { fill } });
+    const letter = textOf(x + (side - 1) / 2, y + (side - 1) / 2 + 4, atlas.letters[pattern] ?? "", "middle", "letter");
+    svg.append(drawing("g", { class: "point", "data-place": place }, cell, dress(letter, { style: { fill: ink } })));
+  }
+  return svg;
+}
+
+// By what it does, the colour of that; by a measure, its shade.
+function lookOfCell(place, pattern) {
+  if (chosen().draw !== "measure") return { fill: pattern ? colourOfPattern(pattern) : "", ink: "var(--paper)" };
+  const value = valuesOf(chosen().y)[place];
+  if (value === null) return { fill: "", ink: "var(--ink)" };
+  const shade = placeOf(value, scaleOfGrid());
+  return { fill: paintOf(scaleOfGrid())(shade), ink: inkOn(shade, scaleOfGrid()) };
 }
 
 makers.atlas = (panel) => {
@@ -41,7 +174,7 @@ class AtlasPage {
     this.patterns.append(...chipsOfPatterns());
     this.said = element("p", { class: "hint" });
     this.key = element("div");
-    this.plot = new HeadPlot(chooseHead);
+    this.plot = new HeadPlot();
     const questions = atlas.commands.filter(([, command]) => !command.includes("{query}"));
     const asking = questions.map(([title, command]) => commandLine(title, command));
     this.panel = panel;

@@ -1,12 +1,63 @@
 // The page: which view is on it, what chooses its map, and when it is drawn anew.
-import { commandToCopy } from "./command.js";
-import { maps, nameIn, pictures } from "./content.js";
-import { button, byId, chooser, content, element, isolated, loadFonts, roving, write } from "./dom.js";
-import { finder } from "./find.js";
-import { change, goTo, listen, makers, pictureOf, scaleOf, state, VIEWS } from "./state.js";
+import { columnsOf, maps, nameIn, nameOfRow, pictures, rowsOf } from "./content.js";
+import { button, byId, chooser, content, copyButton, element, isolated, loadFonts, roving, write } from "./dom.js";
+import { change, goTo, listen, makers, mapOf, orderOf, pictureOf, scaleOf, state, VIEWS } from "./state.js";
 
 const OF_ALL = ["atlas", "graph", "charts", "table"]; // views that show whatever there is, so that nothing is to be chosen
+const MOST_OFFERED = 1000; // names that the box to find them lists
 let shown = null;
+
+// A box that goes to a head, to all heads in the order of what they look at, or to a word.
+function finder() {
+  const goals = [...headsToFind(), ...wordsToFind()];
+  if (!goals.length) return "";
+  const offered = goals.slice(0, MOST_OFFERED).map(({ names: [value] }) => element("option", { value }));
+  const box = element("input", {
+    type: "search",
+    id: "find",
+    list: "findable",
+    placeholder: write("ui.wanted"),
+    onchange: ({ target }) => find(target.value.trim(), goals),
+  });
+  const list = element("datalist", { id: "findable" }, ...offered);
+  return element("label", { class: "chooser" }, element("span", {}, write("ui.find")), box, list);
+}
+
+// Each with the names that it goes by, of which the first is whole, and what shows it.
+function headsToFind() {
+  const picture = pictureOf();
+  if (picture.maps.length < 2 || picture.maps.some((number) => maps[number].layer === null)) return [];
+  const looks = Object.keys(picture.looks).map((look) => ({
+    names: [look],
+    go: () => change({ view: "overview", sort: look }, true),
+  }));
+  const heads = picture.maps.map((number, at) => {
+    const [place, known] = [`${maps[number].layer}.${maps[number].head}`, nameIn(picture, at)];
+    return { names: [`${place} ${known}`.trim(), place, known], go: () => goTo(number, { view: "matrix" }) };
+  });
+  return [...looks, ...heads];
+}
+
+function wordsToFind() {
+  const map = mapOf();
+  if (!map.has_queries) return [];
+  const other = content.screen.length ? "screen" : "matrix";
+  const view = state.view === "overview" ? other : state.view;
+  const goal = (names, query) => ({ names, go: () => change({ view, query, key: null }, true) });
+  const tokens = map.factors ? content.factored.tokens[map.factors.rows] : null; // of blocks, all that are in them
+  if (tokens) return tokens.map((word, at) => goal([`${at} ${word}`, word], Math.floor(at / map.block)));
+  return rowsOf(map).labels.map((word, query) => goal([nameOfRow(map, query), word], query));
+}
+
+// A whole name of any, else a part of one, of heads before words.
+function find(asked, goals) {
+  const text = asked.toLowerCase();
+  if (!text) return;
+  const called = (isIt) => goals.find(({ names }) => names.some((name) => isIt(name.toLowerCase())));
+  const goal = called((name) => name === text) ?? called((name) => name.includes(text));
+  if (goal) goal.go();
+  else byId("found").replaceChildren(write("ui.nothing_found", { asked }));
+}
 
 function showTabs() {
   const tabs = VIEWS.map(([name]) => {
@@ -78,6 +129,42 @@ function redraw() {
   if (!shown || !byId("view").clientWidth) return; // a window that is being changed may have no width for a moment
   shown.draw();
   byId("legend").replaceChildren(shown.legend());
+}
+
+// The command that draws what is seen as a file, to copy: what the report was drawn with, and what was chosen since. It
+// stands only where `attnviz render` draws the same.
+function commandToCopy() {
+  const heads = chosenHeads();
+  if (!content.render || !heads) return ""; // of what is no head of a record
+  const { record, options, heads: ofReport } = content.render;
+  const isSorted = state.view === "overview" && orderOf(pictureOf()).by !== null;
+  const isAll = heads.length === maps.filter(({ layer }) => layer !== null).length;
+  const chosen = [isAll && !isSorted ? ofReport : `--pick ${heads.join(",")}`];
+  if (scaleOf().kind !== "lift") chosen.push(`--scale ${scaleOf().kind}`);
+  if (state.view !== "overview") chosen.push(...partOfMap());
+  const command = ["attnviz render", record, options, ...chosen].filter(Boolean).join(" ");
+  const code = element("code", { tabindex: 0, id: "command" }, command);
+  const copy = copyButton(write("ui.copy"), write("ui.copy_command"), () => command);
+  return element("div", { class: "tools" }, write("ui.as_file"), code, copy);
+}
+
+// As layer.head, or nothing where a map that is seen is of no single head.
+function chosenHeads() {
+  const order = () => orderOf(pictureOf()).order.map((place) => maps[pictureOf().maps[place]]);
+  const found = { overview: order, matrix: () => [mapOf()] }[state.view]?.();
+  return found?.every(({ layer }) => layer !== null) ? found.map(({ layer, head }) => `${layer}.${head}`) : null;
+}
+
+// Of a map the row of the chosen query, or the column of the chosen key.
+function partOfMap() {
+  const { query, key } = state;
+  const isKey = key !== null && (query === null || state.side === "to");
+  if (!isKey && query === null) return [];
+  const { positions } = isKey ? columnsOf(mapOf()) : rowsOf(mapOf());
+  // The first and the last token of a place, which may stand for a block of them.
+  const [first, last = first] = positions[isKey ? key : query].split("–").map(Number);
+  if (isKey) return [`--key ${first}:${last + 1}`];
+  return [`--query ${first === last ? first : `${first}:${last + 1}`}`];
 }
 
 // How to read the page, how exact its numbers are, and where they come from: closed until asked for.
