@@ -34,7 +34,7 @@ def run_command(command: Command, spec: Any) -> None:
         shown = replace(result, report=result.document or result.report)
         results.append(replace(result, report=None, rows=()) if kind in ("table", "none") else shown)
     if kind not in ("table", "none"):
-        from attnviz.cli.show import write_documents  # numpy comes with it
+        from attnviz.cli.printing import write_documents  # numpy comes with it
 
         sys.stdout.writelines(write_documents(results, kind, full=figure.table == "full"))
     if figure.open:

@@ -1,7 +1,4 @@
-"""What the terminal sees: results on standard output, everything else on standard error, such as how far work is.
-
-Results are one document where --print asks for that, in the writing that it names.
-"""
+"""What the terminal sees: results on standard output, everything else on standard error, such as how far work is."""
 
 from __future__ import annotations
 
@@ -9,21 +6,15 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import chain
 from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from attnviz.display import escape_for_display
-from attnviz.renderers.documents import brief, csv, json, latex, markdown
-from attnviz.running import Result
-from attnviz.specs import PrintKind
 
 if TYPE_CHECKING:
     from attnviz.renderers.terminal.show import Screen
     from attnviz.running import Progress
-
 
 WIDTH_OFF_TERMINAL = 80
 MAX_LINE_LENGTH = 500  # of an error or a note: a path or a token in it may be of any length
@@ -144,27 +135,3 @@ class ProgressBar:
 def create_progress_view() -> ProgressBar | ProgressLog:
     """Create the progress view that fits standard error."""
     return ProgressBar() if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else ProgressLog()
-
-
-def write_documents(results: Sequence[Result], kind: PrintKind, *, full: bool) -> Iterator[str]:
-    """Write all results as one document, in LaTeX with the tables of queries if `full`.
-
-    Only when all results are there: a text that fails must not leave half a document behind.
-    """
-    told = [(result, result.report) for result in results if result.report is not None]
-    reports = [report for _, report in told]
-    match kind:
-        case "json":
-            of_texts = bool(told) and told[0][0].is_text
-            texts = json.chunks(reports) if of_texts else chain.from_iterable(map(json.write_alone, reports))
-            yield from (chunk.decode("ascii") for chunk in texts)
-        case "brief":
-            yield brief.render(reports)
-        case "csv":
-            yield from csv.document((report, result.rows) for result, report in told)
-        case "markdown":
-            for number, (result, report) in enumerate(told):
-                pictures = {file.stem: str(file) for file in result.files if file.suffix == ".png"}
-                yield "\n" * (number > 0) + markdown.document(report, pictures)
-        case "latex":
-            yield latex.fragment(*reports, full=full)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from attnviz import store
-from attnviz.cli import show
-from attnviz.cli.show import write_documents
+from attnviz.cli import printing
+from attnviz.cli.printing import write_documents
 from attnviz.running import Result
 from tests.attacks.endings import RunHere, check_whole, refused, worked
 from tests.commands.train.runs import TINY
@@ -109,7 +109,7 @@ def test_every_command_prints_in_every_way(command: str, attnviz: RunHere, monke
             printed[kind] = "".join(write_documents(results, kind, full=full))
         return printed["csv"]
 
-    monkeypatch.setattr(show, "write_documents", write)
+    monkeypatch.setattr(printing, "write_documents", write)
     assert worked(attnviz(*COMMANDS[command], "--print", "csv")).stdout == printed["csv"]
     assert json.loads(printed["json"])["schema"] == 1
     assert len(printed["brief"]) <= 4096
