@@ -75,7 +75,7 @@ function momentOf(moment, head) {
     const [spots, from] = [spotsOf(words, places), keys.indexOf(query)];
     const size = { at: 0, width: words.clientWidth, isLeftwards: words.dir === "rtl" };
     const d = from < 0 || from === best || multiples[best] <= 1 ? "" : pathOf(spots, spots[from], spots[best], size);
-    arc.replaceChildren(drawing("path", { d, "stroke-width": 1 + 2 * share }));
+    arc.replaceChildren(drawing("path", { d, stroke: "var(--accent)", "stroke-width": 1 + 2 * share }));
   };
   new ResizeObserver(draw).observe(words); // it is laid out, and again
   words.append(arc);

@@ -11,6 +11,7 @@ const MOST_FOUND = 24; // heads listed by a search
 const [BESIDE, ABOVE, AROUND] = [44, 40, 12]; // pixels beside and above the grid, and around it
 const [LARGEST_SIDE, SMALLEST_SIDE, TALLEST] = [44, 15, 600]; // pixels of a cell of the grid, and of all of it
 const REACH = 22; // pixels: how far from a point a finger may be
+const NONE = "var(--forbidden)"; // of a head without a pattern or a number
 const SPREAD = 20; // times the smallest number, from which on the largest asks for a logarithm
 
 const chooseHead = (place) => change({ head: atlas.heads[place].name });
@@ -143,9 +144,9 @@ function gridOf(width) {
 
 // By what it does, the colour of that; by a measure, its shade.
 function lookOfCell(place, pattern) {
-  if (chosen().draw !== "measure") return { fill: pattern ? colourOfPattern(pattern) : "", ink: "var(--paper)" };
+  if (chosen().draw !== "measure") return { fill: pattern ? colourOfPattern(pattern) : NONE, ink: "var(--paper)" };
   const value = valuesOf(chosen().y)[place];
-  if (value === null) return { fill: "", ink: "var(--ink)" };
+  if (value === null) return { fill: NONE, ink: "var(--ink)" };
   const shade = placeOf(value, scaleOfGrid());
   return { fill: paintOf(scaleOfGrid())(shade), ink: inkOn(shade, scaleOfGrid()) };
 }
@@ -190,7 +191,9 @@ class AtlasPage {
       this.choosers[place].lastChild.value = value;
     }
     this.key.replaceChildren(...(draw === "measure" ? [legend(scaleOfGrid())] : []), legend(SHADES));
-    this.showCard();
+    const shown = `${chosen().head} ${onDark.matches}`; // shades are others on paper, as that of a print is
+    if (this.shown !== shown) byId("beside").replaceChildren(headCard(headCalled(chosen().head)));
+    this.shown = shown;
     this.plot.draw(this.panel.clientWidth);
     const { close } = this.plot.svg.dataset;
     const unlabelled = close > 0 ? [`Too close to others for a number: ${close}.`] : [];
@@ -214,13 +217,6 @@ class AtlasPage {
     const none = asked.trim() && !found.length ? write("ui.nothing_found", { asked }) : "";
     byId("found").replaceChildren(...chips, none);
     this.plot.mark(found.length ? new Set(found.map(([place]) => place)) : null);
-  }
-
-  showCard() {
-    const now = `${chosen().head} ${onDark.matches}`; // shades are others on paper, as that of a print is
-    if (this.shown === now) return;
-    this.shown = now;
-    byId("beside").replaceChildren(headCard(headCalled(chosen().head)));
   }
 }
 

@@ -115,7 +115,8 @@ const MARKS = {
       const steps = of.map((row, place) =>
         isAt[place] ? `${isAt[place - 1] ? "L" : "M"}${x(row.x)} ${y(row.y)}` : "",
       );
-      svg.append(drawing("path", { class: "line", d: steps.join(""), stroke: colour, "stroke-dasharray": dashes }));
+      const look = { fill: "none", stroke: colour, "stroke-width": 1.8, "stroke-dasharray": dashes };
+      svg.append(drawing("path", { class: "line", d: steps.join(""), ...look }));
       const isMarked = (_, place) => isAt[place] && (of.length <= FEW || !(isAt[place - 1] || isAt[place + 1]));
       dots.push(...of.filter(isMarked));
     }
@@ -131,10 +132,11 @@ const MARKS = {
       const [middle, { colour }] = [x(of[0].x), looks.get(groupOf(of[0]))];
       if (of.length >= FEWEST) {
         const box = { class: "box", x: middle - half, width: 2 * half, y: third, height: first - third };
-        svg.append(dress(ruleOf(middle, low, middle, high, "interval"), { stroke: colour }));
-        svg.append(drawing("rect", { ...box, fill: colour, stroke: colour }));
+        svg.append(dress(ruleOf(middle, low, middle, high, "interval"), { stroke: colour, opacity: 0.6 }));
+        svg.append(drawing("rect", { ...box, fill: colour, "fill-opacity": 0.35, stroke: colour }));
       } else few.push(...of);
-      svg.append(ruleOf(middle - half, median, middle + half, median, "median"));
+      const line = ruleOf(middle - half, median, middle + half, median, "median");
+      svg.append(dress(line, { stroke: "var(--ink)", "stroke-width": 2 }));
     }
     return few;
   },
