@@ -82,12 +82,10 @@ class HeadPlot {
   // Which heads are chosen, and which a search has found: the others turn pale.
   mark(found) {
     for (const point of this.points) {
-      const place = Number(point.dataset.place);
-      point.setAttribute("aria-pressed", chosen().head === atlas.heads[place].name);
-      point.classList.toggle("pale", found !== null && !found.has(place));
+      point.setAttribute("aria-pressed", chosen().head === atlas.heads[point.dataset.place].name);
     }
-    for (const number of this.svg.querySelectorAll(".called")) {
-      number.classList.toggle("pale", found !== null && !found.has(Number(number.dataset.of)));
+    for (const each of this.svg.querySelectorAll("[data-place]")) {
+      each.classList.toggle("pale", found !== null && !found.has(Number(each.dataset.place)));
     }
   }
 }

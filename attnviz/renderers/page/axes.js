@@ -97,7 +97,7 @@ export function drawChart(chart, room, looks = looksOf([chart])) {
   const spots = known.map((row) => ({ row, at: [x(row.x), y(row.y)], radius: radiusOf(row) }));
   const labels = placeLabels(spots, [left, 0, width, foot]);
   for (const { row, where } of labels) {
-    svg.append(dress(textOf(where[0], where[1] + 4, row.label, "middle", "called"), { "data-of": row.place ?? "" }));
+    svg.append(dress(textOf(where[0], where[1] + 4, row.label, "middle", "called"), { "data-place": row.place ?? "" }));
   }
   svg.dataset.close = known.filter(({ label }) => label).length - labels.length;
   return svg;

@@ -99,10 +99,12 @@ function showChoosers() {
 }
 
 function show(again) {
-  if (!again && shown) {
-    byId("tools").replaceChildren(commandToCopy());
-    return shown.mark();
-  }
+  if (again) makeView();
+  byId("tools").replaceChildren(commandToCopy());
+  shown.mark();
+}
+
+function makeView() {
   document.querySelector("main").dataset.view = state.view;
   showTabs();
   showChoosers();
@@ -116,13 +118,10 @@ function show(again) {
   byId("status").textContent = "";
   byId("view").replaceChildren(panel);
   for (const name of ["legend", "beside"]) byId(name).replaceChildren();
-  const view = makers[state.view](panel);
-  shown = view;
-  byId("legend").replaceChildren(view.legend());
-  byId("tools").replaceChildren(commandToCopy());
+  shown = makers[state.view](panel);
+  byId("legend").replaceChildren(shown.legend());
   byId("view").dataset.ready = state.view;
   if (wasInside) (byId(wasInside.id) ?? byId("view")).focus();
-  return view.mark();
 }
 
 function redraw() {

@@ -37,7 +37,7 @@ makers.overview = (panel) => {
 
 class ImagePointer {
   constructor(heads, heading, rest) {
-    Object.assign(this, { heads, heading, rest, over: null, title: heading.textContent });
+    Object.assign(this, { heads, heading, rest, title: heading.textContent });
     this.before = heads.map(({ cells }) => cells);
     const [{ cells, map }] = heads;
     const none = new Uint8Array(cells.nRows * cells.nColumns); // no cell is allowed, so that only the image is seen
@@ -54,14 +54,9 @@ class ImagePointer {
     }
   }
 
-  point(cell) {
-    this.over = cell;
-    this.follow();
-  }
-
   // The place that is pointed at, or that is chosen: without one, what the picture is of.
-  follow() {
-    const at = this.over ?? this.plot.chosen();
+  point(cell) {
+    const at = cell ?? this.plot.chosen();
     const mark = at && { ...at, alone: true }; // a frame without lines across
     this.plot.over = mark;
     this.plot.show();

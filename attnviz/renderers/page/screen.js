@@ -224,18 +224,7 @@ class AnswerBar {
     this.select = choice.querySelector("select");
     if (!known.length) choice.hidden = true;
     this.part = element("div", { class: "tools answer" }, words, name, this.said, ...shown, choice, this.without);
-    this.show();
-  }
-
-  show(head) {
-    const { value, heads } = this.answer;
-    const now = head ? heads[maps[head.number].name] : value;
-    this.said.textContent = asTold(now);
-    this.without.textContent = head ? write("ui.without", { head: head.title, value: asTold(value) }) : "";
-    this.bar.setAttribute("aria-valuenow", now);
-    const [full, mark] = this.bar.children;
-    full.style.width = `${100 * now}%`;
-    mark.style.left = `${100 * value}%`;
+    this.turn();
   }
 
   // One head at a time: what two do together is not known.
@@ -254,9 +243,17 @@ class AnswerBar {
     return box;
   }
 
+  // What the answer is without a head; without any, what it is.
   turn(out) {
     for (const [head, box] of this.switches) box.checked = head !== out;
     this.select.value = out ? String(out.number) : "";
-    this.show(out);
+    const { value, heads } = this.answer;
+    const now = out ? heads[maps[out.number].name] : value;
+    this.said.textContent = asTold(now);
+    this.without.textContent = out ? write("ui.without", { head: out.title, value: asTold(value) }) : "";
+    this.bar.setAttribute("aria-valuenow", now);
+    const [full, mark] = this.bar.children;
+    full.style.width = `${100 * now}%`;
+    mark.style.left = `${100 * value}%`;
   }
 }
