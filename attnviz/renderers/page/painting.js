@@ -68,9 +68,7 @@ export function paint(plot) {
   pen.restore();
   pen.strokeStyle = colourOf("--rule"); // else white cells would not be told from paper
   pen.strokeRect(plot.gutter - 0.5, plot.head - 0.5, plot.width + 1, plot.height + 1);
-  pen.save();
   if (plot.gutter > 1) paintLabels(plot);
-  pen.restore();
 }
 
 function paintCells(plot) {

@@ -14,7 +14,6 @@ export function overview(panel) {
   const picture = pictureOf();
   const look = { class: "maps", style: { "--columns": picture.columns } };
   const grid = element("div", { ...look, role: "group", "aria-label": picture.title });
-  const [first] = picture.maps.map((number) => maps[number]);
   const orders = [...ordersOf(picture)].map(([name, { header }]) => [name, header]);
   if (orders.length && picture.maps.length > 1) {
     const sort = (name) => change({ sort: name }, true);
@@ -26,7 +25,7 @@ export function overview(panel) {
     ...(by ? [`: ${by.write(by.numbers[place])}`] : []),
     ...(nameIn(picture, place) ? [" ", nameIn(picture, place)] : []),
   ];
-  const hint = () => tell(write("ui.open_map", first));
+  const hint = () => tell(write("ui.open_map", maps[picture.maps[0]]));
   panel.append(element("h2", {}, isolated(by ? write("ui.sorted", by) : picture.title)), grid);
   const scale = scaleOf();
   const small = order.map((place) => new Thumbnail(picture, place, scale, { caption }, hint));

@@ -11,7 +11,6 @@ import { makers, pictureOf, scaleOf } from "./state.js";
 
 const { block, beside, heads: known, first, precision, equal, shares } = content.pointing;
 const N_STRONGEST = 3; // heads that are named, with the part of the image that each gives most
-const unpackedLooks = new Map();
 
 makers.overview = (panel) => {
   const view = overview(panel);
@@ -77,11 +76,10 @@ class ImagePointer {
     const strongest = this.heads.map(({ cells, number }) => {
       const [[query, key] = [0, 0]] = cells.best(1); // none of the image may get anything
       const title = picture.titles[picture.maps.indexOf(number)];
-      const weight = said(cells, query, key);
-      return { query, key, cells, told: `${title} → ${nameOfPart({ query, key }, cells)} (${weight})` };
+      const told = `${title} → ${nameOfPart({ query, key }, cells)} (${said(cells, query, key)})`;
+      return { weight: cells.at(query, key), told };
     });
-    const weightOf = ({ cells, query, key }) => cells.at(query, key);
-    strongest.sort((a, b) => weightOf(b) - weightOf(a));
+    strongest.sort((a, b) => b.weight - a.weight);
     const told = strongest.slice(0, N_STRONGEST).map((each) => each.told);
     const others = beside[partOf(at, this.plot.cells)];
     tell(write("ui.looks_from_patch", { told: told.join(" · ") }), others && write("ui.beside_patches", { others }));
@@ -104,14 +102,11 @@ function nameOfPart({ query, key }, { nRows, nColumns }) {
 function looksFrom({ map, cells: { nRows, nColumns } }, at) {
   const head = known.indexOf(map.name);
   const nParts = beside.length;
-  if (!unpackedLooks.has(head)) {
-    unpackedLooks.set(head, storedIn(first + head, nParts, nParts, precision));
-  }
-  const looks = unpackedLooks.get(head);
+  map.looks ??= storedIn(first + head, nParts, nParts, precision);
   const begin = partOf(at, { nColumns }) * nParts;
-  const stored = looks.constructor.from({ length: nRows * nColumns }, (_, place) => {
+  const stored = map.looks.constructor.from({ length: nRows * nColumns }, (_, place) => {
     const patch = { query: Math.floor(place / nColumns), key: place % nColumns };
-    return looks[begin + partOf(patch, { nColumns })];
+    return map.looks[begin + partOf(patch, { nColumns })];
   });
   const share = new Float32Array(bytesOf(shares[equal[head]]).buffer)[begin / nParts];
   return new Cells(nRows, nColumns, null, stored, precision, new Float32Array(nRows).fill(share));

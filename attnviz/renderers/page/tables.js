@@ -83,8 +83,7 @@ function lineOf(data, place, kinds) {
   const number = data.role === "heads" ? maps.findIndex((map) => map.layer === layer && map.head === head) : -1;
   const picture = pictures.findIndex((each) => each.maps.includes(number));
   const open = () => change({ view: "matrix", picture, map: number, query: null, key: null }, true);
-  const label = write("ui.open", { map: maps[number]?.title });
-  const opening = { class: "plain", "aria-label": label };
+  const opening = { class: "plain", "aria-label": write("ui.open", { map: maps[number]?.title }) };
   const cells = data.columns.map((_, column) => {
     const shown = writtenCell(data, place, column);
     const words = data.role === "facts" ? isolated(shown) : worded(shown);
