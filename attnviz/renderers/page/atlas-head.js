@@ -1,5 +1,4 @@
 // One head of an atlas: what it is called, attention by offset, words, moments as text, and its numbers.
-
 import { pathOf, spotsOf } from "./arc-paths.js";
 import { atlas, short, unnamed } from "./atlas-data.js";
 import { drawChart } from "./axes.js";

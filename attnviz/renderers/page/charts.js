@@ -1,5 +1,4 @@
 // The report's charts and calculations, and below each its numbers.
-
 import { axesAround, drawChart, isDrawn, keyOf, looksOf, quartilesOf } from "./axes.js";
 import { content, dress, element, isolated, still, write } from "./dom.js";
 import { makers } from "./state.js";

@@ -23,9 +23,6 @@ export const parts = content.parts.map((lengths) =>
 export const rowsOf = (map) => content.axes[map.rows];
 export const columnsOf = (map) => content.axes[map.columns];
 
-// What a head is known for, or nothing.
-export const nameIn = ({ names }, place) => names?.[place] ?? "";
-
 // The line of the table of heads that is a map's, if there is one.
 export function lineOfHead({ layer, head }) {
   const table = content.tables.find(({ role }) => role === "heads");

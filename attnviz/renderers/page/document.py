@@ -214,13 +214,7 @@ def _table(table: Table) -> Mapping[str, object]:
         "columns": [asdict(column) for column in table.columns],
         "numeric": cell_text.numeric(table),
         "rows": [round_numbers(row, MAX_DIGITS) for row in table.rows],
-        "shown": [  # how a cell is written; None for one that is written as it is
-            [
-                None if (written := cell_text.write_cell(*each)) == each[0] else written
-                for each in zip(row, table.columns, strict=True)
-            ]
-            for row in table.rows
-        ],
+        "shown": [[*map(cell_text.write_cell, row, table.columns)] for row in table.rows],
         **({"links": links} if any(links) else {}),
         **({"thumbs": table.thumbs} if table.thumbs else {}),
     }

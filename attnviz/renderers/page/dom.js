@@ -1,5 +1,6 @@
 // Elements made from names and texts. A text becomes a text node, whatever it holds: a token is never markup.
 
+// An element of HTML or of a drawing with its attributes, its looks as properties of a style, and what it listens to.
 export function dress(made, attributes, ...children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);

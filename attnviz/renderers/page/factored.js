@@ -1,6 +1,5 @@
 // What the page of a long text has beside the others: its cells are means of blocks, and beside them stand the text
 // around one pair of tokens and the weights of its query, which are exact.
-
 import { bytesOf, Cells, unpackedExact } from "./cells.js";
 import { maps, parts } from "./content.js";
 import { content, element, nextFrame } from "./dom.js";

@@ -1,5 +1,5 @@
 // The page: which view is on it, what chooses its map, and when it is drawn anew.
-import { columnsOf, maps, nameIn, nameOfRow, pictures, rowsOf } from "./content.js";
+import { columnsOf, maps, nameOfRow, pictures, rowsOf } from "./content.js";
 import { button, byId, chooser, content, copyButton, element, isolated, loadFonts, roving, write } from "./dom.js";
 import { change, goTo, listen, makers, mapOf, orderOf, pictureOf, scaleOf, state, VIEWS } from "./state.js";
 
@@ -32,7 +32,7 @@ function headsToFind() {
     go: () => change({ view: "overview", sort: look }, true),
   }));
   const heads = picture.maps.map((number, at) => {
-    const [place, known] = [`${maps[number].layer}.${maps[number].head}`, nameIn(picture, at)];
+    const [place, known] = [`${maps[number].layer}.${maps[number].head}`, picture.names[at]];
     return { names: [`${place} ${known}`.trim(), place, known], go: () => goTo(number, { view: "matrix" }) };
   });
   return [...looks, ...heads];
@@ -83,7 +83,7 @@ function showChoosers() {
     place.append(chooser(write("ui.picture"), options, state.picture, go));
   }
   if (state.view === "matrix" && pictureOf().maps.length > 1) {
-    const titleOf = (number, at) => `${maps[number].title} ${nameIn(pictureOf(), at)}`.trim();
+    const titleOf = (number, at) => `${maps[number].title} ${pictureOf().names[at]}`.trim();
     const options = pictureOf().maps.map((number, at) => [number, titleOf(number, at)]);
     place.append(chooser(write("ui.map"), options, state.map, goTo));
   }

@@ -161,7 +161,7 @@ def _describe_picture(picture: Heatmap | HeatmapGrid, places: Mapping[tuple[str,
         "maps": [places[_key(each)] for each in maps],
         "titles": ["{}.{}".format(*_find_head(each)) if is_layered else each.title for each in maps],
         "looks": {name: [round(each, 4) for each in of_heads] for name, of_heads in shares},
-        "names": [each.note for each in maps] if any(each.note for each in maps) else None,
+        "names": [each.note for each in maps],  # what heads are known for, or ""
     }
 
 

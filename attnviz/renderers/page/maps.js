@@ -1,5 +1,4 @@
 // One map and beside it its text, or of a very long text what stands around a pair.
-
 import { legend } from "./colour.js";
 import { cellsOf, columnsOf, nameOfColumn, nameOfRow, rowsOf } from "./content.js";
 import { button, byId, element, hasRoomBeside, isolated, named, tell, write } from "./dom.js";

@@ -1,7 +1,6 @@
 // All maps of a picture at once, small, in the order of a measure; each opens large.
-
 import { legend } from "./colour.js";
-import { cellsOf, lineOfHead, maps, nameIn, namesOf } from "./content.js";
+import { cellsOf, lineOfHead, maps, namesOf } from "./content.js";
 import { button, byId, chooser, element, isolated, roving, tell, write } from "./dom.js";
 import { cellAt, layOut, paint } from "./painting.js";
 import { tellCell } from "./readout.js";
@@ -23,7 +22,7 @@ export function overview(panel) {
   const caption = (place) => [
     element("strong", {}, isolated(picture.titles[place])),
     ...(by ? [`: ${by.write(by.numbers[place])}`] : []),
-    ...(nameIn(picture, place) ? [" ", nameIn(picture, place)] : []),
+    ...(picture.names[place] ? [" ", picture.names[place]] : []),
   ];
   const hint = () => tell(write("ui.open_map", maps[picture.maps[0]]));
   panel.append(element("h2", {}, isolated(by ? write("ui.sorted", by) : picture.title)), grid);
@@ -53,9 +52,9 @@ export class Thumbnail {
     this.canvas = element("canvas", { "aria-hidden": "true" });
     this.pen = this.canvas.getContext("2d");
     // What it shows, for those who do not see it: also what the head looks at, and its strongest pair.
-    const { row = [], shown, columns } = lineOfHead(this.map) ?? {};
-    const told = row.map((cell, at) => `${columns[at].header} ${shown[at] ?? cell} ${columns[at].unit}`.trim());
-    const words = [this.map.title, nameIn(picture, place), told.slice(-N_TOLD).join(", ")].filter(Boolean).join(". ");
+    const { shown = [], columns } = lineOfHead(this.map) ?? {};
+    const told = shown.map((written, at) => `${columns[at].header} ${written} ${columns[at].unit}`.trim());
+    const words = [this.map.title, picture.names[place], told.slice(-N_TOLD).join(", ")].filter(Boolean).join(". ");
     const label = element("span", { class: "caption" }, ...caption(place));
     const attributes = { class: "map", "aria-current": number === state.map ? "true" : null, "aria-label": words };
     this.button = button([this.canvas, label], () => goTo(number, { view: "matrix" }), attributes);

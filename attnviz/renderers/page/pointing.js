@@ -1,5 +1,4 @@
 // Over an image: who points at a place of it, or moves there by arrow keys, sees what every head gives from there.
-
 import { bytesOf, Cells } from "./cells.js";
 import { storedIn } from "./content.js";
 import { byId, content, element, hasRoomBeside, nextFrame, tell, write } from "./dom.js";

@@ -69,13 +69,9 @@ function compared(a, b, sign) {
   return sign * (words ? String(a).localeCompare(String(b), "en", { numeric: true }) : a - b);
 }
 
-// A cell that is written as it is stands in the page once.
-const writtenCell = ({ rows, shown }, place, column) => shown[place][column] ?? String(rows[place][column]);
-
-function kindOf({ role, numeric, rows, shown }, column) {
+function kindOf({ role, numeric, shown }, column) {
   if (numeric[column]) return "number";
-  const isLong = (_, place) => writtenCell({ rows, shown }, place, column).length > LONGEST_LINE;
-  return role === "facts" && rows.some(isLong) ? "words" : null;
+  return role === "facts" && shown.some((row) => row[column].length > LONGEST_LINE) ? "words" : null;
 }
 
 function lineOf(data, place, kinds) {
@@ -84,8 +80,7 @@ function lineOf(data, place, kinds) {
   const picture = pictures.findIndex((each) => each.maps.includes(number));
   const open = () => change({ view: "matrix", picture, map: number, query: null, key: null }, true);
   const opening = { class: "plain", "aria-label": write("ui.open", { map: maps[number]?.title }) };
-  const cells = data.columns.map((_, column) => {
-    const shown = writtenCell(data, place, column);
+  const cells = data.shown[place].map((shown, column) => {
     const words = data.role === "facts" ? isolated(shown) : worded(shown);
     const inner = column === 1 && number >= 0 ? button(shown, open, opening) : words;
     return element("td", { class: kinds[column] }, column === 0 ? leading(data.links?.[place], inner) : inner);

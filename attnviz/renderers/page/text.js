@@ -1,5 +1,4 @@
 // The text itself beside its map: a word that is pointed at shades what it attends to, or what attends to it.
-
 import { inkOn, paintOf, placeOfCell } from "./colour.js";
 import { columnsOf, directionOf, nameOfColumn, nameOfRow, rowsOf, tokenOf, writingOf } from "./content.js";
 import { button, chooser, content, element, isolated, named, roving, say, write } from "./dom.js";
