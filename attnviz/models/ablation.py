@@ -10,6 +10,7 @@ that an attention gave. Knows no kind of model.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from copy import deepcopy
 from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -22,12 +23,13 @@ from torch.utils.hooks import RemovableHandle
 from attnviz.errors import InvalidModel, InvalidSelection, InvalidText
 from attnviz.models.attribution import Attributable
 from attnviz.models.attribution.operators import AttendingCall, attending
-from attnviz.models.attribution.subject import Subject
 from attnviz.models.classifier import Classifier
 from attnviz.models.predicting import WIDTH, Ids, pad, probabilities
 from attnviz.models.protocols import AttentionModel
 from attnviz.selection import select_pairs
 from attnviz.specs import ModelOptions
+
+Seen = list[tuple[Tensor, Any]]  # states that a layer read, each with what it gave
 
 
 class OutputWeights(NamedTuple):
@@ -65,6 +67,15 @@ def find_projections(root: nn.Module, run: Callable[[], object]) -> list[OutputW
     with attending(projected=keep):
         run()
     return found
+
+
+def find_layers(root: nn.Module, projections: Sequence[OutputWeights]) -> list[nn.Module]:
+    """Return the layers that these projections are in, one each; none where they are in no list of layers."""
+    lists = [each for each in root.modules() if isinstance(each, nn.ModuleList) and len(each) == len(projections)]
+    for layers in lists:
+        if all(of.module in {*layer.modules()} for layer, of in zip(layers, projections, strict=True)):
+            return [*layers]
+    return []
 
 
 class Projecting(AttentionModel, Protocol):
@@ -107,6 +118,30 @@ def silence_heads(projections: Sequence[OutputWeights], heads: Iterable[tuple[in
 
             stack.enter_context(change_heads(projections[layer].module, silence))
         yield
+
+
+@contextmanager
+def repeat_layers(layers: Iterable[tuple[nn.Module, Seen]]) -> Iterator[None]:
+    """Let layers that read what they have read before give what they gave then, until the context is left.
+
+    What a layer reads beside the states, such as where they stand, has to follow from them.
+    """
+    with ExitStack() as stack:
+        for layer, seen in layers:
+            layer.forward = partial(_run_once, layer.forward, seen)
+            stack.callback(delattr, layer, "forward")  # what its class does is seen again
+        yield
+
+
+def _run_once(run: Callable[..., Any], seen: Seen, hidden_states: Tensor, *given: Any, **named: Any) -> Any:
+    """Return what a layer gave to these states, or run it. Copies of both are kept: some models write to them."""
+    for states, gave in seen:
+        if torch.equal(states, hidden_states):
+            return deepcopy(gave)
+    states = hidden_states.clone()
+    gave = run(hidden_states, *given, **named)
+    seen.append((states, deepcopy(gave)))
+    return gave
 
 
 def change_heads(projection: nn.Module, change: Callable[[Tensor], Tensor]) -> RemovableHandle:
@@ -180,18 +215,6 @@ def answers_without_heads(
 @runtime_checkable
 class Silenceable(Attributable, Projecting, Protocol):
     """A model whose heads can be silenced while it answers."""
-
-
-def answer_without_heads(
-    subject: Subject, projections: Sequence[OutputWeights], heads: Sequence[tuple[int, int]]
-) -> Iterator[float]:
-    """Yield the answer's probability, or its number, when a head gives nothing at any token: for each layer and head.
-
-    `projections` are those of the model, one for each layer.
-    """
-    for pair in heads:
-        with silence_heads(projections, [pair]):
-            yield float(subject.values([np.ones(len(subject.ids), dtype=bool)])[0])
 
 
 def answers_with_heads(

@@ -200,12 +200,15 @@ def test_the_queries_of_the_text_itself_change_nothing_and_those_of_another_do(c
 def test_losses_of_a_decoder_without_heads_are_those_of_one_hooked_by_hand(tmp_path: Path) -> None:
     model: Any = find_model(ModelOptions(model=str(saved(tmp_path, "llama", auto=CAUSAL)), device="cpu")).answering()
     model = model.open(())
-    ids, heads = model.read_ids(TEXT), [(0, 1), (1, 0)]
+    ids, heads, ran = model.read_ids(TEXT), [(1, 0), (1, 1)], list[object]()
     modules = {(layer, head): PROJECTED["llama"](model.loaded.headed, layer) for layer, head in heads}
     batch = torch.tensor([ids])
     with torch.inference_mode(), hooked(modules, dict.fromkeys(heads, 0.0)):
         logits = model.loaded.headed(batch).logits[0, :-1]
     by_hand = -logits.log_softmax(-1).gather(1, batch[0, 1:, None])[:, 0]
-    with model.without_heads(heads):
-        assert model.losses(ids) == pytest.approx(by_hand.numpy(), abs=1e-5)
+    model.loaded.model.layers[0].mlp.register_forward_hook(lambda *_: ran.append(0))
+    for _ in range(2):  # the second time layers below the first of the heads give what they gave
+        with model.without_heads(heads):
+            assert model.losses(ids) == pytest.approx(by_hand.numpy(), abs=1e-5)
+    assert len(ran) == 2  # one more showed which module projects
     assert model.losses(ids) != pytest.approx(by_hand.numpy(), abs=1e-5)  # and all is as it was before

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidOption, InvalidText
 from attnviz.models.protocols import AttentionModel
@@ -18,7 +20,7 @@ def ask_answer(
     None where there is no one answer to these very words: the model has none or several numbers, it knows too few of
     them, it answers by another attention than is drawn, or only one word is there to be left out.
     """
-    from attnviz.models.ablation import Silenceable, answer_without_heads  # torch has come with the model
+    from attnviz.models.ablation import Silenceable, silence_heads  # torch has come with the model
     from attnviz.models.attribution.methods import leave_one_out
 
     if not isinstance(model, Silenceable) or maps.keys.mostly_unknown:
@@ -31,7 +33,10 @@ def ask_answer(
     except (InvalidOption, InvalidText):
         return None
     target, projections = subject.target, model.list_projections()
-    without = answer_without_heads(subject, projections, heads) if len(projections) == model.n_layers else ()
+    without = list[float]()
+    for pair in heads if len(projections) == model.n_layers else ():
+        with silence_heads(projections, [pair]):
+            without.append(float(subject.values([np.ones(len(subject.ids), dtype=bool)])[0]))
     is_token, name = subject.answering.answers is None, escape_for_display(target.name)
     return TextAnswer(
         label=f"next token “{name.strip()}”" if is_token else name,

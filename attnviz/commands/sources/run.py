@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float64
 
 from attnviz import store
 from attnviz.chats import Chat
@@ -73,10 +72,10 @@ def find_sources(
             drawn = [rng.choice(others, min(len(part), len(others)), replace=False) for _ in range(spec.draws)]
             chance = max(float((whole - ahead.score(answer, each.tolist())).sum()) for each in drawn)
         is_needed = chance is not None and loss >= chance + LEAST
-        rows.append(
-            {"passage": number, "tokens": len(part), "loss": loss, "random": chance, "needed": is_needed}
-            | _describe_attention(attended[..., number])
-        )
+        rows.append({"passage": number, "tokens": len(part), "loss": loss, "random": chance, "needed": is_needed})
+        of_heads = attended[..., number]  # by layer and head: what they give it
+        reader = "{}.{}".format(*np.unravel_index(of_heads.argmax(), of_heads.shape))
+        rows[-1] |= {"attention": float(of_heads.mean()), "reader": reader, "read": float(of_heads.max())}
     without_all = ahead.score(answer, [place for part in parts for place in part])
     return Sources(
         texts=tuple(prompt.text[first:last] for first, last in prompt.passages),
@@ -134,12 +133,6 @@ def _choose_answer(
     if not answer:
         raise InvalidText(f"{model.name} answers nothing", hint="Ask in another way, or give --answer.")
     return answer
-
-
-def _describe_attention(heads: Float64[np.ndarray, "layer head"]) -> dict[str, object]:
-    """Name, of the shares of attention that one passage gets, their mean and the head that gives most."""
-    layer, head = np.unravel_index(heads.argmax(), heads.shape)
-    return {"attention": float(heads.mean()), "reader": f"{layer}.{head}", "read": float(heads.max())}
 
 
 def _count_line(pieces: Sequence[str]) -> int:

@@ -100,15 +100,11 @@ def show_ablations(survey: Survey) -> Iterator[Table | Note]:
     shown = tuple(first.index(row) for row in choose_largest(first, N_LISTED)) if len(heads) > N_LISTED else ()
     more = f"The {N_LISTED} largest of {len(heads)} heads: --table full shows all, in every way." if shown else ""
     yield Table("ablations", title, "facts", tuple(columns), tuple(zip(*cells, strict=True)), first=shown, more=more)
-    missing = "Of a text whose label is missing, or none that the model knows, it is the model's own answer."
-    yield Note(missing, is_detail=True)
-    fewer = dict[str, list[str]]()
-    for kind, costs in found.items():
-        if (n_having := max((row["n"] for row in costs), default=0)) < n:
-            beside = " and have another beside them" if kind == "queries" else ""
-            over = f"over the {n_having:,} of {format_count(n, 'texts')} that are less than half unknown{beside}"
-            fewer.setdefault(over, []).append(kind)
-    yield from (Note(f"{', '.join(kinds)}: {over}.", is_detail=True) for over, kinds in fewer.items())
+    yield Note(
+        "Of a text whose label is missing, or none that the model knows, it is the model's own answer. Texts that are "
+        "more than half unknown are left out, and queries need another text beside one: --json says of how many.",
+        is_detail=True,
+    )
     if "mean" in found:
         n_sampled = min(n, N_SAMPLED)
         drawn = "" if n == n_sampled else ", drawn at random by a hash of each text"
@@ -172,9 +168,8 @@ def _sum_up(tested: Sequence[tuple[str, Mapping[str, Any]]]) -> Note:
         return Note(f"Tests of heads need {MIN_TEXTS} texts.")
     ranked = sorted(tested, key=lambda each: -abs(each[1]["mean"]))
     differing = [each for each in ranked if is_beyond_chance(each[1])]
-    named = [
-        f"{row['layer']}.{row['head']} {kind} {row['mean']:+.4f}" for kind, row in (differing or ranked)[:N_LISTED]
-    ]
+    largest = (differing or ranked)[:N_LISTED]
+    named = [f"{row['layer']}.{row['head']} {kind} {row['mean']:+.4f}" for kind, row in largest]
     counts = sorted({row["n"] for _, row in tested})
     texts = f"over {'' if len(counts) == 1 else f'{counts[0]:,} to '}{counts[-1]:,} texts"
     said = f"Of {len(tested)} paired differences, corrected for their number (Holm 1979),"
@@ -191,14 +186,10 @@ def show_classes(survey: Survey) -> Iterator[Table | Note]:
     found, classes = survey.tables.differences.rows(), survey.tables.classes
     sizes, n_matched, n = classes.sizes, classes.n_matched, sum(classes.sizes.values())
     if not found:
-        reason, fewest = "", min(sizes.values(), default=0)
-        if len(sizes) > MAX_CLASSES or fewest < MIN_TEXTS:
-            of_each = f"{MIN_TEXTS} texts of each (here {fewest:,})"
-            reason = f"that takes {of_each} and at most {MAX_CLASSES} classes (here {len(sizes):,})"
-        elif n_matched < n:
-            reason = f"{n_matched:,} of {n:,} texts have one of another class of about their length"
-        if reason and len(sizes) > 1:
-            yield Note(f"Classes are not compared: {reason}.", is_detail=True)
+        if len(sizes) > 1:
+            takes = f"{MIN_TEXTS} texts of each, about as long as one of another, and at most {MAX_CLASSES} classes"
+            here = f"{len(sizes):,}, from {min(sizes.values()):,} texts on, {n_matched:,} of {n:,} about as long"
+            yield Note(f"Classes are not compared: that takes {takes} (here {here}).", is_detail=True)
         return
     rows: list[Row] = [
         (
@@ -214,8 +205,6 @@ def show_classes(survey: Survey) -> Iterator[Table | Note]:
     title = "What differs between classes, over texts of about one length"
     yield Table("classes", title, "facts", columns, tuple(rows), first=first, more=more)
     of = ", ".join(f"{label}: {size:,}" for label, size in sizes.items())
-    over = (
-        f", over the {n_matched:,} texts that have one of another class of about their length," if n_matched < n else ""
-    )
+    over = f", over the {n_matched:,} texts that have one of another class about as long" if n_matched < n else ""
     said = f"{len(rows):,} are" if len(rows) > 1 else "1 is" if rows else "none is"
-    yield Note(f"Of {len(found):,} differences between classes ({of}){over or ','} {said} beyond chance (Holm).")
+    yield Note(f"Of {len(found):,} differences between classes ({of}){over}, {said} beyond chance (Holm).")

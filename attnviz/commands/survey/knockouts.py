@@ -114,12 +114,15 @@ def measure_feeds(model: Continues, info: SurveyInfo, kinds: Mapping[str, Heads]
         with model.without_heads(info.place(heads)):
             return score_draws(model, repeats)[0]
 
-    whole, without = look(), {head: look(head) for head in (*named, *at_random)}
+    last = max(readers)[0]  # what comes after all readers feeds none
+    whole, without = look(), {head: look(head) for head in (*named, *at_random) if head[0] < last}
     for reader in readers:
         score, (place,) = named[reader].removesuffix(ON_REPEATS), info.place([reader])
-        before, left = float(whole[score][place]), {head: float(of[score][place]) for head, of in without.items()}
+        place = place[0] - len(whole[score]), place[1]  # from the last layer on: those below a writer's are not seen
+        left = {head: float(of[score][place]) for head, of in without.items() if head[0] < reader[0]}
+        before = float(whole[score][place])
         least = min([before, *(left[head] for head in at_random)])
-        writers = (head for head in named if head[0] < reader[0] and left[head] < least)
+        writers = (head for head in named if left.get(head, least) < least)
         found += (HeadFeed(writer, reader, before, left[writer], least) for writer in writers)
     return tuple(found)
 

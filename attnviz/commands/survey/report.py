@@ -218,9 +218,7 @@ def _write_notes(survey: Survey) -> Iterator[str]:
     if n >= MIN_TEXTS:
         yield "Intervals are of texts (Student's t): what other texts of this kind would give."
     if n_copies := info.settings.get("copies"):
-        verb = "is a copy of another" if n_copies == 1 else "are copies of others"
-        copies = f"{n_copies:,} of {format_count(n, 'texts')} {verb}"
-        yield f"{copies}: tests and intervals take each text once."
+        yield f"Tests and intervals take each text once: {n_copies:,} of {format_count(n, 'texts')} repeat another."
     if info.dataset:
         option, is_cut = shlex.quote(info.option), survey.texts.array(TOKENS).max() >= info.max_tokens
         read = f" --max-tokens {info.max_tokens} --keep {info.keep}" if is_cut else ""
@@ -230,10 +228,8 @@ def _write_notes(survey: Survey) -> Iterator[str]:
     if "ablate" in info.can and not info.has_costs:
         yield "What answers lose without each head: the same with --ablate zero --out costs."
     if survey.skipped:
-        n_skipped = len(survey.skipped)
-        verb = "is" if n_skipped == 1 else "are"
         named = escape_for_display(survey.skipped[0], 80)
-        yield f"{format_count(n_skipped, 'texts')} without tokens {verb} left out, such as {named}."
+        yield f"Left out: {format_count(len(survey.skipped), 'texts')} without tokens, such as {named}."
 
 
 def _describe_labels(facts: ModelFacts) -> Iterator[str]:
@@ -248,10 +244,7 @@ def _describe_labels(facts: ModelFacts) -> Iterator[str]:
             else "Heads are labelled by the model's card, with their shares over these texts."
         )
         if facts.shuffled:
-            yield (
-                "A share that stays where words are shuffled is one of places, not of language: that was measured on "
-                f"the same {texts}."
-            )
+            yield f"A share that stays where words are shuffled (on the {texts}) is one of places, not of language."
     if facts.probes:
         best = f"{facts.probe_chance[f'induction{ON_REPEATS}']:.0%}"
         yield (

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from attnviz.bounded import check_room
 from attnviz.chats import Chat
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
-from attnviz.models.ablation import OutputWeights, silence_heads
+from attnviz.models.ablation import OutputWeights, Seen, find_layers, repeat_layers, silence_heads
 from attnviz.models.attribution.subject import Answering, Subject, make_labelled_subject, make_subject
 from attnviz.models.decomposition.stream import Stream, take_apart
 from attnviz.models.decomposition.stream_pass import FORMS
@@ -132,7 +132,8 @@ class NextTokenModel(HeadedModel):
         """
         if len(self._projections) != self.n_layers:
             raise InvalidModel(f"the heads of {self.name} cannot be left out one by one", hint="Leave out --ablate.")
-        with silence_heads(self._projections, heads):
+        n_same = min((layer for layer, _ in heads), default=0)
+        with silence_heads(self._projections, heads), repeat_layers(self._layers[:n_same]):
             yield
 
     def losses(self, ids: Sequence[int]) -> np.ndarray:
@@ -145,6 +146,10 @@ class NextTokenModel(HeadedModel):
     @cached_property
     def _projections(self) -> list[OutputWeights]:
         return self.list_projections()
+
+    @cached_property
+    def _layers(self) -> list[tuple[nn.Module, Seen]]:
+        return [(layer, []) for layer in find_layers(self.loaded.headed, self._projections)]
 
     def _name(self, ids: Sequence[int], answer: int) -> str:
         """Name a token by what it adds behind the text, or where it adds nothing by its number."""

@@ -56,12 +56,12 @@ class HuggingFaceWriter(HuggingFaceModel):
         """Return what it will read before it writes. Raises as for a text to read, with room for what it will write."""
         read = super().encode(text, choice)
         grown = read.target or read.source
-        n_before, most = len(grown.ids), self.loaded.most_tokens
-        if most is not None and n_before + self._n_tokens - 1 > most:
+        n_before, n_tokens, most = len(grown.ids), self.extras.generate or 0, self.loaded.most_tokens
+        if most is not None and n_before + n_tokens - 1 > most:
             read_already = "" if read.target else f" after {n_before:,} of the text"
-            problem = f"--generate {self._n_tokens:,}{read_already} is beyond the {most:,} positions of {self.name}"
+            problem = f"--generate {n_tokens:,}{read_already} is beyond the {most:,} positions of {self.name}"
             raise TooLarge(problem, hint=f"--generate {most - n_before + 1} fits.")
-        n_queries = n_before + self._n_tokens - 1
+        n_queries = n_before + n_tokens - 1
         self._check_room(n_queries, len(read.source.ids) if read.kind == "cross" else n_queries, choice)
         return read
 
@@ -80,16 +80,11 @@ class HuggingFaceWriter(HuggingFaceModel):
         read = self.encode(text, choice)
         grown = read.target or read.source
         with others_failure(self.name):
-            ids = write_greedily(self.loaded.headed, self._n_tokens, self._inputs(read), len(grown.ids))
+            ids = write_greedily(self.loaded.headed, self.extras.generate or 0, self._inputs(read), len(grown.ids))
         at = 0 if read.target else len("\n".join(filter(None, (text, self.extras.pair))))
         tokens = self.loaded.tokenizer.decode_written(grown.ids, ids, at)
         grown, read = grown.append_ids(ids[:-1], tokens), read._replace(written=ids, pieces=tokens.pieces)
         return read._replace(target=grown) if read.target else read._replace(source=grown)
-
-    @property
-    def _n_tokens(self) -> int:
-        assert self.extras.generate is not None
-        return self.extras.generate
 
     def _target(self) -> Encoding:
         return self.loaded.tokenizer.start(self.loaded.start_id)

@@ -48,7 +48,8 @@ class Reader:
         weights = np.full((2, 6, n, n), 1 / n)
         weights[1, 0] = (1 - share) / (n - 1)
         weights[1, 0, range(n), (np.arange(n) - (n // 2 - 1)) % n] = share
-        return record(weights, tokens(*map(str, ids)))
+        lowest = min((layer for layer, _ in self.out), default=0)  # layers below give again what they gave
+        return record(weights[lowest:], tokens(*map(str, ids)))
 
     def list_ids(self) -> tuple[int, ...]:
         return tuple(range(50))
