@@ -24,7 +24,7 @@ from attnviz.models.encoder import EncoderConfig
 from attnviz.models.sizes import MAX_D_MODEL
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.specs import KeepKind, PoolKind, StorageKind
-from attnviz.store.weights import read_header
+from attnviz.store.tensors import read_header
 
 SCHEMA = 3
 MAX_SIZE = 2**31 - 1  # of any size in a configuration

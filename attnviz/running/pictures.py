@@ -1,7 +1,4 @@
-"""From a report to pictures on disk: what commands that draw share. Knows no records but to write them.
-
-`versions` lists the packages that the bytes of a figure follow from.
-"""
+"""From a report to pictures on disk: what commands that draw share. Knows no records but to write them."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from filecmp import cmp
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 from attnviz import store
@@ -148,11 +144,3 @@ def _describe_omissions(report: Report, look: FigureStyle) -> list[str]:
     if look.annotate and not all(is_annotated(picture, look) for picture in report.pictures):
         notices.append("some maps have too many cells for --annotate; their digits are left out")
     return notices
-
-
-PACKAGES = ("attnviz", "matplotlib", "numpy", "seaborn", "tokenizers", "torch")
-
-
-def read_versions() -> dict[str, str]:
-    """Return the version of each of these packages, by name."""
-    return {package: version(package) for package in PACKAGES}

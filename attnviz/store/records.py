@@ -27,7 +27,8 @@ from attnviz.records.factors import Factors, Window
 from attnviz.records.grid import Grid
 from attnviz.records.single import unwrap_record
 from attnviz.store import make, shorten_path, write
-from attnviz.store.weights import find_kind, read_header
+from attnviz.store.tensors import read_header
+from attnviz.store.weights import find_kind
 
 SCHEMA = 2
 # Facts that are left out where they are None: a record of all heads, and of a whole text, is what it has always been.

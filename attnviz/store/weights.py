@@ -2,8 +2,6 @@
 
 Headers come first: what an array takes is known before it is read. Knows not what axes mean, and of a .pt or .json only
 that it is one: see `models.attentions.weights_file`.
-
-So it is of safetensors files, whoever wrote them.
 """
 
 import csv
@@ -19,46 +17,16 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tokenize import TokenError
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, Literal
 
 import numpy as np
 
 from attnviz.bounded import check_file_size, describe_os_error, find_mark, open_zip
 from attnviz.display import escape_for_display
-from attnviz.errors import InputError, InvalidRecord
+from attnviz.errors import InvalidRecord
 from attnviz.store import shorten_path
 from attnviz.store.matrix import measure_matrix, read_matrix, split_rows
-
-
-class Header(NamedTuple):
-    """The shapes of tensors by name, what is said of them, and the bytes of the file."""
-
-    shapes: dict[str, tuple[int, ...]]
-    metadata: dict[str, str]
-    n_bytes: int
-
-    @property
-    def n_numbers(self) -> int:
-        """Count the numbers in all tensors."""
-        return sum(map(math.prod, self.shapes.values()))
-
-
-def read_header(path: Path, invalid: type[InputError], hint: str = "") -> Header:
-    """Read the header of a safetensors file. Raises `invalid` where the library refuses it.
-
-    It does so unless each tensor has the bytes that its shape says and they end where the file does.
-    """
-    n_bytes = check_file_size(path, math.inf, invalid, hint)
-    from safetensors import SafetensorError, safe_open  # what is refused before is answered at once
-
-    try:
-        with safe_open(path, "numpy") as file:
-            shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 - no dict
-            return Header(shapes, file.metadata() or {}, n_bytes)
-    except (OSError, ValueError, SafetensorError) as error:
-        said = " ".join(str(error).split())[:160]
-        raise invalid(f"{path} is not a whole safetensors file: {said}", hint=hint) from error
-
+from attnviz.store.tensors import read_header
 
 FileKind = Literal["record", "npy", "npz", "torch", "safetensors", "text", "json"]
 Names = tuple[str, ...]

@@ -31,7 +31,7 @@ __all__ = ["ENDINGS", "NAMES", "SOURCES", "Corpus", "Document", "load_corpus"]
 # Each is called with a Wanted and returns a Source.
 NAMES: tuple[Plugin, ...] = (
     Plugin("sample", "attnviz.text.local:open_sample", "sixty short reviews that come with attnviz"),
-    Plugin("imdb", "attnviz.text.arrow:open_imdb", "the Large Movie Review Dataset, stanfordnlp/imdb on the hub"),
+    Plugin("imdb", "attnviz.text.hub:open_imdb", "the Large Movie Review Dataset, stanfordnlp/imdb on the hub"),
 )
 
 # Each is called with a path, also within an archive, and a Wanted; it returns a DataTable, which yields rows as needed.

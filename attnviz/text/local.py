@@ -60,7 +60,7 @@ def open_source(name: str, wanted: Wanted) -> Source:
     place: Place | None = None
     if name and exists(path):
         if any(all(is_file(path / each) for each in names) for names in _SAVED_FILES):
-            from attnviz.text.arrow import open_saved  # it imports datasets, which takes a second
+            from attnviz.text.hub import open_saved  # it imports datasets, which takes a second
 
             return open_saved(path, wanted, _make_title(path))
         place = open_archive(path, wanted.budget) if is_archive(path) and not path.is_dir() else path
@@ -71,7 +71,7 @@ def open_source(name: str, wanted: Wanted) -> Source:
     if name.startswith((".", "/", "~")) or name.endswith(("/", "\\")) or _ENDING.fullmatch(path.suffix):
         raise InvalidSource(f"no file or folder {name}")
     if _HUB_NAME.fullmatch(name):
-        from attnviz.text.arrow import open_hub  # it imports the hub's library, which local files do without
+        from attnviz.text.hub import open_hub  # it imports the hub's library, which local files do without
 
         return open_hub(name, wanted)
     hint = f"{suggest_name(name, [p.name for p in NAMES])} A file, a folder or org/name on the hub also works."

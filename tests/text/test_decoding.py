@@ -12,7 +12,7 @@ import pytest
 from datasets.features.features import _FEATURE_TYPES
 
 from attnviz.errors import InvalidSource
-from attnviz.text.arrow import as_source
+from attnviz.text.hub import as_source
 from attnviz.text.source import Wanted
 from tests.text.corpora import opened, rows, texts_of
 

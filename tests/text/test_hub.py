@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from attnviz.errors import InvalidSource
-from attnviz.text import arrow as module
+from attnviz.text import hub as module
 from tests.hub import Hub, ask, running
 from tests.text.corpora import opened
 

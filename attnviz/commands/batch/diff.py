@@ -25,7 +25,7 @@ from attnviz.renderers import PAGE_FORMAT, choose_renderers
 from attnviz.report import FigureStyle, Report, Table
 from attnviz.running import Events, Progress, Result
 from attnviz.running.executors import open_executor
-from attnviz.running.pictures import read_versions
+from attnviz.running.versions import read_versions
 from attnviz.store.manifest import NAME, Entry, Manifest
 from attnviz.store.parts import temporary_folder
 from attnviz.store.weights import find_kind

@@ -22,7 +22,7 @@ from attnviz.renderers.page.html import html
 from attnviz.report import Column, FigureStyle, Note, Report, Table
 from attnviz.running import Events, Progress, Result
 from attnviz.running.executors import open_executor
-from attnviz.running.pictures import read_versions
+from attnviz.running.versions import read_versions
 from attnviz.store.manifest import NAME, PAGE, Entry, Manifest
 from attnviz.views.index_page import batch_page, batch_title, format_settings
 

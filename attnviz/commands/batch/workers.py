@@ -26,7 +26,7 @@ from attnviz.renderers.documents import json as json_documents
 from attnviz.report import Report
 from attnviz.running import Command, Result
 from attnviz.running.local_executor import WorkerDied
-from attnviz.running.pictures import read_versions
+from attnviz.running.versions import read_versions
 from attnviz.store.manifest import Entry, File, TextNumbers
 
 REPORT = "report.md"

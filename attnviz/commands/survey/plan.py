@@ -26,7 +26,7 @@ from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import Ablatable
 from attnviz.records import AttentionMaps, Setting
 from attnviz.running.executors import open_model
-from attnviz.running.pictures import read_versions
+from attnviz.running.versions import read_versions
 from attnviz.text import Document
 from attnviz.text.dataset import TextStream
 from attnviz.views.captions import describe_status

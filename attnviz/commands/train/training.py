@@ -33,7 +33,7 @@ from attnviz.models.device import seeded
 from attnviz.models.encoder import PAD_ID
 from attnviz.models.predicting import Ids, cut_text, logits, pad, shuffle_batches, stretch
 from attnviz.records.training_metrics import Epoch, History, Point
-from attnviz.store.weights import read_header
+from attnviz.store.tensors import read_header
 
 WORD_WEIGHT = 0.2  # of the masked-word loss beside that of the label, after pretraining
 MAX_HIDDEN = 300  # words to be found in a step: the logits of more would take half of its time

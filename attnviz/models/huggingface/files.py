@@ -20,7 +20,7 @@ from attnviz.models.sizes import FLOAT32
 from attnviz.models.tokenizer_bounds import check_tokenizer
 from attnviz.registry import suggest_name
 from attnviz.store.hub import explain_offline
-from attnviz.store.weights import read_header
+from attnviz.store.tensors import read_header
 
 TOKENIZER = "tokenizer.json"
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"

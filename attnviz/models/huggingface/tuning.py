@@ -26,7 +26,7 @@ from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.huggingface.weights import others_failure
 from attnviz.models.protocols import MEASURED
 from attnviz.models.sizes import FLOAT32
-from attnviz.store.weights import read_header
+from attnviz.store.tensors import read_header
 
 PAIR = "Give a model such as BERT, GPT-2 or Llama, and what was tuned from it."
 MERGE = "Merge it: model.merge_and_unload().save_pretrained(folder)."

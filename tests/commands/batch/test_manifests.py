@@ -185,7 +185,7 @@ def test_predictions(tmp_path: Path) -> None:
 def test_the_fingerprint_follows_from_versions(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else figures of before an upgrade would pass for new ones."""
     same = print_of(HEATMAP)
-    monkeypatch.setattr("attnviz.running.pictures.version", lambda name: "0" if name == package else version(name))
+    monkeypatch.setattr("attnviz.running.versions.version", lambda name: "0" if name == package else version(name))
     assert print_of(HEATMAP) != same
 
 
