@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from attnviz.renderers.documents import brief, csv, json, latex, markdown
+from attnviz.renderers.documents import csv, json, latex, markdown
 from attnviz.running import Result
 from attnviz.specs import PrintKind
 
@@ -18,10 +18,9 @@ def write_documents(results: Sequence[Result], kind: PrintKind, *, full: bool) -
     match kind:
         case "json":
             of_texts = bool(told) and told[0][0].is_text
-            texts = json.chunks(reports) if of_texts else chain.from_iterable(map(json.write_alone, reports))
-            yield from (chunk.decode("ascii") for chunk in texts)
+            yield from json.chunks(reports) if of_texts else chain.from_iterable(map(json.write_alone, reports))
         case "brief":
-            yield brief.render(reports)
+            yield json.render_brief(reports)
         case "csv":
             yield from csv.document((report, result.rows) for result, report in told)
         case "markdown":

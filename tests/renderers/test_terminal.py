@@ -293,7 +293,7 @@ def test_many_queries_are_counted_and_full_shows_them(monkeypatch: pytest.Monkey
     """What stands below the rows that rich draws is as rich would draw it, also of hostile and of wide characters."""
     of = report(random_maps((*FILM, *HOSTILE, "猫坐") * 2, n_heads=1))
     found = shown("full", 80, of)
-    monkeypatch.setattr("attnviz.renderers.terminal.tables.MAX_DRAWN", 3)
+    monkeypatch.setattr("attnviz.renderers.terminal.show.MAX_DRAWN", 3)
     assert shown("full", 80, of) == found
     of = report(random_maps(FILM * 2, n_heads=1))
     assert last(shown("top", of=of))[-1] == "… 4 more queries: --table full or --json shows all of them."

@@ -120,7 +120,7 @@ def test_no_name_is_anything_but_a_name(text: str) -> None:
     for said in (report.title, report.subtitle, *cells, *words(report)):
         assert not HIDDEN.search(said)
         assert len(said) < 1500
-    assert b"".join(as_json.write_alone(report)).isascii()
+    assert "".join(as_json.write_alone(report)).isascii()
 
 
 # --- From one record to another, with numbers that a reader can check by hand ---

@@ -99,7 +99,7 @@ def _write_documents(report: Report, result: Result, folder: Path, job: Job) -> 
     yield _write(folder / REPORT, markdown.document(report, pictures))
     if command.is_document:
         yield _write(folder / "report.tex", latex.fragment(report))
-        yield _write(folder / "numbers.json", b"".join(json_documents.write_alone(report)).decode())
+        yield _write(folder / "numbers.json", "".join(json_documents.write_alone(report)))
 
 
 def _write(path: Path, text: str) -> Path:

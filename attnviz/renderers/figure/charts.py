@@ -16,19 +16,10 @@ from matplotlib.text import Text
 
 from attnviz.renderers.figure import marks
 from attnviz.renderers.figure.draw import Sketch, literal, write
-from attnviz.renderers.figure.header import (
-    MARGIN,
-    MIN_WIDTH,
-    ceil_to_pixel,
-    frame,
-    header_of,
-    height_of,
-    ordinal,
-    refuse_width,
-)
+from attnviz.renderers.figure.header import MARGIN, MIN_WIDTH, ceil_to_pixel, frame, header_of, height_of, refuse_width
 from attnviz.renderers.figure.layout import GAP, MAX_GRID_WIDTH, PAD, POINT, Labels, fit_labels
 from attnviz.renderers.figure.style import AXIS, Sizes, look_of
-from attnviz.renderers.figure.text import drawable, extent, wrap, wrap_evenly
+from attnviz.renderers.figure.text import drawable, extent, ordinal, wrap, wrap_evenly
 from attnviz.report import Chart, Charts, FigureStyle, Report
 
 SIZES = ((4.6, 2.8), (2.9, 2.1), (2.4, 1.9))  # of a chart alone, of one of two in a row, of one of three and more

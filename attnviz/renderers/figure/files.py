@@ -23,6 +23,7 @@ from attnviz.renderers.figure.paint import paint
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.style import AUTO, PAPER, colour_map, drawing
 from attnviz.renderers.figure.text import missing
+from attnviz.renderers.figure.words import plan_text
 from attnviz.report import Calculation, Charts, FigureStyle, Graph, Heatmap, HeatmapGrid, Picture, Report, WeightFactors
 
 if TYPE_CHECKING:
@@ -83,12 +84,7 @@ def plan_picture(picture: Picture, report: Report, look: FigureStyle) -> Planned
         case Heatmap() | HeatmapGrid():
             if maps_of(picture)[0].is_of_pairs:
                 look = replace(look, kind="map")
-            if look.kind != "text":
-                made = plan(picture, report, look)
-            else:
-                from attnviz.renderers.figure.words import plan_text
-
-                made = plan_text(picture, report, look)
+            made = (plan_text if look.kind == "text" else plan)(picture, report, look)
         case Calculation():
             from attnviz.renderers.figure.calculation import plan_calculation
 

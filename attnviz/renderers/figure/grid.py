@@ -4,11 +4,22 @@ Inches from the upper left corner. Text sizes are points.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import ceil, floor
+from dataclasses import replace
+from itertools import chain
+from math import ceil, floor, inf
 from typing import Any, NamedTuple
 
-from attnviz.renderers.figure.colour_bar import Across, BarPlan
-from attnviz.renderers.figure.header import MARGIN, MIN_WIDTH, ceil_to_pixel, height_of, ordinal, paragraph
+from attnviz.renderers.figure.colour_bar import Across, BarPlan, place_bar, plan_bar
+from attnviz.renderers.figure.header import (
+    HATCHED,
+    MARGIN,
+    MIN_WIDTH,
+    ceil_to_pixel,
+    frame,
+    header_of,
+    height_of,
+    paragraph,
+)
 from attnviz.renderers.figure.layout import (
     GAP,
     LABEL_PAD,
@@ -19,17 +30,25 @@ from attnviz.renderers.figure.layout import (
     Align,
     Box,
     Cells,
+    FigurePlan,
     Labels,
     PlacedMap,
     Room,
     TextLine,
+    count_maps,
     is_small,
     line_room,
+    maps_of,
+    name_pairs,
+    plan_cells,
+    plan_labels,
+    shape_of,
 )
-from attnviz.renderers.figure.scale import LEAST_WRITTEN, plan_limits
+from attnviz.renderers.figure.scale import LEAST_WRITTEN, plan_limits, plan_ticks
 from attnviz.renderers.figure.style import GREY, INK
-from attnviz.renderers.figure.text import ASCENT, extent, wrap_evenly
-from attnviz.report import EdgeNames, Heatmap, HeatmapGrid, Scale
+from attnviz.renderers.figure.text import ASCENT, extent, ordinal, wrap_evenly
+from attnviz.report import EdgeNames, Heatmap, HeatmapGrid, Report, Scale
+from attnviz.words import say
 
 READING = "in each map rows are queries, from the top, and columns keys, from the left; tokens are not labelled"
 
@@ -67,12 +86,13 @@ class GridPlan(NamedTuple):
 
 def list_caveats(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], scale: Scale) -> list[str]:
     """List what the picture cannot show by itself."""
-    texts = []
-    if labels[0].step == 0 and grid.maps[0].row_axis == Heatmap.row_axis:
+    texts, first = [], grid.maps[0]
+    if not grid.lines and not all(each.is_of_pairs or each.allowed.all() for each in grid.maps):
+        texts.append(HATCHED[first.has_queries or first.has_keys])
+    if labels[0].step == 0 and first.row_axis == Heatmap.row_axis:
         texts.append(READING if grid.small else "tokens are not labelled, for want of room")
     shape = [max(sizes) for sizes in zip(*(heatmap.values.shape for heatmap in grid.maps), strict=True)]
     sides = ("query", "key") if labels[0].step != labels[1].step else ("token", "token")
-    first = grid.maps[0]
     axes = ((first.has_queries, first.row_axis), (first.has_keys, first.column_axis))
     things = (side if is_usual else axis for side, (is_usual, axis) in zip(sides, axes, strict=True))
     thinned = {
@@ -127,6 +147,11 @@ def place_maps(grid: GridPlan, left: float, top: float) -> Iterator[PlacedMap]:
 
 CLOSE = 1.2  # of a name's width: from one to the next
 ABOVE = 0.02  # inches between a map and what stands above it
+STANDS_OUT = 0.8 * GAP  # how far a word may stand out into the gaps beside its map
+BETWEEN, MIN_BETWEEN = (0.06, 0.035), 0.02  # inches from one small map to the next, across and down
+BETWEEN_SHARE = 0.13  # of a small map's side
+MAX_BESIDE = 0.22  # of a width that is asked for: what names of cells may take beside the map
+MAX_BAR_HEIGHT = 4.0
 
 
 def say_above(picture: Heatmap | HeatmapGrid) -> tuple[list[str], list[str]]:
@@ -140,6 +165,12 @@ def say_above(picture: Heatmap | HeatmapGrid) -> tuple[list[str], list[str]]:
     return titles, [heatmap.note for heatmap in picture.maps]
 
 
+def measure_longest_word(picture: Heatmap | HeatmapGrid, room: Room) -> float:
+    """Measure the longest word above a map, in inches of the smallest text that headings may have."""
+    words = [word for text in chain(*say_above(picture)) for word in text.split()]
+    return max((extent(word, room.sizes.headings[-1]).width * POINT for word in words), default=0.0)
+
+
 def wrap_headings(
     titles: Sequence[str], notes: Sequence[str], points: float, sizes: Sequence[float]
 ) -> tuple[float, Sequence[Sequence[Sequence[str]]], float]:
@@ -151,7 +182,7 @@ def wrap_headings(
     size = next((size for size in sizes if widest * size <= points), sizes[-1])
     words = [word for text in (*titles, *notes) for word in text.split()]
     longest = max((extent(word, size).width for word in words), default=0.0)
-    points = max(points, min(longest, points + 0.8 * GAP / POINT))
+    points = max(points, min(longest, points + STANDS_OUT / POINT))
     pairs = zip(titles, notes, strict=True)
     headings = [[wrap_evenly(text, size, points) if text else () for text in texts] for texts in pairs]
     return size, headings, max((height_of([*title, *note], size) for title, note in headings), default=0.0)
@@ -206,6 +237,27 @@ def _spell(axis: str, names: Sequence[str], pitch: float, size: float) -> tuple[
     return spelled if max(extent(name, size).width for name in spelled) * POINT < pitch else tuple(names)
 
 
+def name_axes(
+    grid: GridPlan, names: tuple[str, str], base: float, across: Across, top: float, room: Room
+) -> tuple[TextLine, ...]:
+    """Place the names of rows and columns, each once, at the middle of its side; columns on a line at `base`."""
+    size, (rows, columns) = room.sizes.axis, names
+    right = across.maps + grid.width if grid.lines else across.width - MARGIN  # beyond are the colour bar's numbers
+    said = say(f"from {rows} to {columns}", room.look.lang)
+    texts = wrap_evenly(said, size, (right - MARGIN) / POINT) if grid.lines else (columns,)
+    half = max(extent(text, size).width for text in texts) * POINT / 2
+    maps = grid.width - grid.beyond
+    middle = min(max(across.maps + maps / 2, MARGIN + half), right - half)
+    if grid.lines:
+        under = top + grid.height + PAD
+        return tuple(line._replace(align="center") for line in paragraph(texts, size, GREY, middle, under))
+    length = extent(rows, size).width * POINT
+    return (
+        TextLine(rows, across.row_axis, top + max(grid.height, length) / 2, size, GREY, "center", 90),
+        TextLine(columns, middle, base, size, GREY, "center"),
+    )
+
+
 def write_tokens(
     places: Sequence[PlacedMap], labels: tuple[Labels, Labels], cells: Cells, n_columns: int, room: Room
 ) -> Iterator[TextLine]:
@@ -237,3 +289,96 @@ def write_tokens(
                 yield TextLine(name, x + rise / 2, under, below.size, ink, "right", 90)
             else:
                 yield TextLine(name, x, under + rise, below.size, ink, "center")
+
+
+def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> FigurePlan:
+    """Plan the figure for maps of one size; wider than the width asked for where they do not fit."""
+    look, sizes, dpi = room.look, room.sizes, room.look.dpi
+    scale, edges = picture.scale or report.scale, picture.edges if isinstance(picture, HeatmapGrid) else None
+    cells, ticks = plan_cells(picture, room), plan_ticks(scale)
+    labels = plan_labels(picture, cells, room)
+    grid = _grid(picture, cells, labels, room)
+    highest = min(grid.height, MAX_BAR_HEIGHT) if grid.small else grid.map_height
+    bar = plan_bar(scale, ticks, (grid.width, highest), look.width, room)
+    axis, above, beside = 0.0, 0.0, labels[0].room
+    if edges and grid.small:
+        axis = height_of([edges.column_axis], sizes.axis)
+        above = axis + height_of(edges.columns[:1], grid.edge_size) + PAD
+        beside = max(extent(name, grid.edge_size).width for name in edges.rows) * POINT + 2 * PAD
+    elif edges:
+        above = height_of(["layer"], grid.edge_size) + ABOVE
+        beside += above + PAD
+    across = plan_across(grid, beside, bar, room)
+
+    header, start = header_of(picture, report, across.width, look, sizes)
+    top = ceil_to_pixel(start + above + grid.heading_room, dpi)
+    places = tuple(place_maps(grid, across.maps, top))
+    named, base = (grid.maps[0].row_axis, grid.maps[0].column_axis), top + grid.height + labels[1].room
+    if edges and grid.small:
+        named, base = (edges.row_axis, edges.column_axis), start + axis - PAD / 2 - sizes.axis * POINT
+    axes: tuple[TextLine, ...] = ()
+    lowest = top + grid.height
+    if any(named):
+        axes = name_axes(grid, named, base + sizes.axis * POINT, across, top, room)
+        length = extent(axes[0].text, sizes.axis).width * POINT * (not grid.lines)
+        lowest = max(lowest, top + length, axes[-1].y)
+    names = name_edges(grid, edges, across.maps - labels[0].room, places) if edges else []
+    names += [*place_headings(grid, places), *axes]
+    bar_box, bar_label, lowest = place_bar(bar, grid.width, across, (top, lowest), room)
+    notes = list_caveats(grid, cells, labels, scale)
+    end, down = across.maps + grid.map_width + TICK + PAD, top + 0.36 * sizes.smallest * POINT
+    pairs = [TextLine(pair, end, down + at, sizes.smallest) for at, pair in grid.pairs.items()]
+    return FigurePlan(
+        **frame(picture, report, look, (across.width, lowest, GAP), [*header, *names, *bar_label, *pairs], notes),
+        cells=cells,
+        labels=labels,
+        tokens=tuple(write_tokens(places, labels, cells, grid.n_columns, room)),
+        places=places,
+        bar=bar_box,
+        scale=scale,
+        ticks=ticks,
+        kind=look.kind,
+        sizes=sizes,
+    )
+
+
+def _grid(picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, Labels], room: Room) -> GridPlan:
+    lines, dpi, sizes = room.look.kind == "lines", room.look.dpi, room.sizes.headings
+    small = is_small(picture)
+    sides = zip(cells[:2], shape_of(picture), strict=True)
+    height, width = (side.count(number) * side.length for side, number in sides)
+    if small:
+        height, width = (ceil_to_pixel(side, dpi) for side in (height, width))
+    if lines:
+        height, width = max(height, width), ceil_to_pixel(room.side, dpi)
+    beside = sum(label.room for label in labels) if lines else 0.0
+    gaps = [min(most, max(MIN_BETWEEN, BETWEEN_SHARE * width)) for most in BETWEEN] if small else (GAP + beside, GAP)
+    size, headings, above = wrap_headings(*say_above(picture), (width + beside) / POINT, sizes)
+    maps = maps_of(picture)
+    if labels[0].step == 0 and maps[0].backdrop is not None and not small:
+        maps, gaps = tuple(replace(each, row_axis="", column_axis="") for each in maps), (BETWEEN[0], GAP)
+    pairs, footnote = name_pairs(picture, cells, room), "" if small else picture.footnote
+    beyond = labels[1].room if lines else 0.0
+    if pairs:
+        widest = max(extent(pair, room.sizes.smallest).width for pair in pairs.values())
+        beyond = ceil_to_pixel(widest * POINT + TICK + 2 * PAD, dpi)
+    if beyond > MAX_BESIDE * (room.look.width or inf) and not lines:  # so narrow a map needs the room itself
+        listed = f"strongest: {', '.join(pairs.values())}"
+        pairs, beyond, footnote = {}, 0.0, " · ".join(filter(None, (footnote, listed)))
+    return GridPlan(
+        maps=maps,
+        n_columns=count_maps(picture)[1],
+        map_width=width,
+        map_height=height,
+        heading_size=size,
+        headings=headings,
+        heading_room=ceil_to_pixel(above + ABOVE, dpi) if above else 0.0,
+        edge_size=room.sizes.panel if small else sizes[0],
+        gap=ceil_to_pixel(gaps[0], dpi),
+        down=ceil_to_pixel(gaps[1], dpi),
+        lines=lines,
+        small=small,
+        beyond=beyond,
+        footnote=footnote,
+        pairs=pairs,
+    )

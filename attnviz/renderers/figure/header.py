@@ -82,11 +82,6 @@ def title_of(picture: Picture, report: Report) -> str:
     return " · ".join(part for part in (report.title, picture.title) if part)
 
 
-def ordinal(number: int) -> str:
-    """Write an ordinal of the steps in which labels are thinned: 2nd, 4th, 5th, 10th …."""
-    return f"{number}{'nd' if number == 2 else 'th'}"
-
-
 def frame(
     picture: Picture,
     report: Report,

@@ -295,12 +295,7 @@ class Marks(NamedTuple):
         if self.panel.chart.names:
             self.axes.axhline(0.0, color=self.theme.ink, linewidth=1.0, zorder=1.5)
             return
-        behind = {
-            "facecolor": self.theme.ground,
-            "edgecolor": "none",
-            "alpha": 0.8,
-            "pad": 0.5,
-        }
+        behind = {"facecolor": self.theme.ground, "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
         label: dict[str, Any] = {"size": self.sizes.small, "zorder": 5, "bbox": behind, **CENTRED}
         for n, at in place_labels(table, *self.panel.size, self.sizes.small).items():
             row = next(table.iloc[[n]].itertuples())

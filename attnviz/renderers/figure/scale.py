@@ -12,18 +12,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, LogNorm, Normalize
 from matplotlib.ticker import MaxNLocator
 
-from attnviz.renderers.figure.style import (
-    AUTO,
-    FORBIDDEN,
-    FORBIDDEN_AMONG_BLACK,
-    FORBIDDEN_AMONG_PALE,
-    FORBIDDEN_AMONG_WHITE,
-    INK,
-    PAPER,
-    SEQUENTIAL,
-    Theme,
-    colour_map,
-)
+from attnviz.renderers.figure.style import AUTO, INK, PAPER, SEQUENTIAL, Theme, colour_map
 from attnviz.renderers.pooling import pool_cells
 from attnviz.renderers.shades import luminance
 from attnviz.report import Heatmap, Scale
@@ -33,6 +22,11 @@ LEAST_WRITTEN = 0.005  # less would round to .00
 OVER_IMAGE = 0.6  # opacity of cells, so that the image is seen through them
 APART = 0.8  # of the end of a bar: numbers of multiples beyond would lie on its own
 PALE = 0.2  # relative luminance on which our ink and white stand out equally (WCAG 2 contrast)
+FORBIDDEN: dict[str, Any] = {"facecolor": "#f4f4f4", "edgecolor": "#b0b0b0", "hatch": "//////", "linewidth": 0.0}
+# Where the colours are palest in their middle, which is 0.
+FORBIDDEN_AMONG_PALE = {**FORBIDDEN, "facecolor": "#dadada", "edgecolor": "#999999"}
+FORBIDDEN_AMONG_WHITE = {**FORBIDDEN, "facecolor": "#e8e8e8"}
+FORBIDDEN_AMONG_BLACK = {**FORBIDDEN, "facecolor": "#34323d", "edgecolor": "#6d6b78"}
 
 
 def plan_limits(scale: Scale) -> tuple[float, float]:

@@ -68,11 +68,6 @@ FRAME = "#cfcfcf"  # around maps and the colour bar: where they end, and no more
 # Okabe and Ito's colours, which colour-blind readers tell apart; without their yellow, which is too pale for a line.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MAX_NUMBER = 1e100  # number of a chart: beyond, the arithmetic of an axis overflows
-FORBIDDEN: dict[str, Any] = {"facecolor": "#f4f4f4", "edgecolor": "#b0b0b0", "hatch": "//////", "linewidth": 0.0}
-# Where the colours are palest in their middle, which is 0.
-FORBIDDEN_AMONG_PALE = {**FORBIDDEN, "facecolor": "#dadada", "edgecolor": "#999999"}
-FORBIDDEN_AMONG_WHITE = {**FORBIDDEN, "facecolor": "#e8e8e8"}
-FORBIDDEN_AMONG_BLACK = {**FORBIDDEN, "facecolor": "#34323d", "edgecolor": "#6d6b78"}
 AUTO, LIFT, SEQUENTIAL = "auto", "lift", "viridis"  # which map the scale wants; that of multiples; that of weights
 DIVERGING = "RdBu_r"  # from blue over white to red, which colour-blind readers tell apart
 

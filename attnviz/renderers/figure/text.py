@@ -145,3 +145,8 @@ def wrap_evenly(text: str, size: float, width: float) -> tuple[str, ...]:
             break
         lines = narrower
     return lines
+
+
+def ordinal(number: int) -> str:
+    """Write an ordinal of the steps in which labels are thinned: 2nd, 4th, 5th, 10th …."""
+    return f"{number}{'nd' if number == 2 else 'th'}"

@@ -19,19 +19,9 @@ import numpy as np
 from attnviz.errors import InvalidOption
 from attnviz.renderers import cell_text
 from attnviz.renderers.cell_text import addresses
+from attnviz.renderers.page import map_parts
 from attnviz.renderers.page import packing as cells
 from attnviz.renderers.page.factor_parts import describe_factors
-from attnviz.renderers.page.map_parts import (
-    Shared,
-    block_for,
-    describe_axis,
-    describe_maps,
-    describe_scale,
-    distinct,
-    list_scales,
-    pool_heatmap,
-    share_bytes,
-)
 from attnviz.renderers.page.packing import EXACT, Precision
 from attnviz.report import Calculation, Charts, FigureStyle, Graph, Picture, Pointing, Report, Scale, Table
 from attnviz.words import Language, list_phrases, phrase
@@ -127,7 +117,8 @@ def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Pa
             hint="What this command has to say is on the terminal and in --json.",
         )
     has_weights = any(  # of attention, not differences, sides or how alike heads are
-        not each.is_of_pairs and not (each.scale or report.scale).family.is_signed for each in distinct(report).values()
+        not each.is_of_pairs and not (each.scale or report.scale).family.is_signed
+        for each in map_parts.distinct(report).values()
     )
     reading = {"row": has_weights, "why": has_weights, "screen": report.screen, "graph": graph, "charts": charts}
     reading |= {"moments": atlas, "moment": atlas}
@@ -142,7 +133,11 @@ def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Pa
         **maps,
         **pointing,
         **({"graph": graph[0], **_colours(look, frozenset())} if graph else {}),
-        **({"atlas": atlas | {"shades": describe_scale(OF_MOMENTS)}, **_colours(look, {"lift"})} if atlas else {}),
+        **(
+            {"atlas": atlas | {"shades": map_parts.describe_scale(OF_MOMENTS)}, **_colours(look, {"lift"})}
+            if atlas
+            else {}
+        ),
         "charts": charts,
         "tables": tables,
         "reading": [phrase(f"about.{name}", look.lang) for name, is_there in reading.items() if is_there],
@@ -161,11 +156,11 @@ def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Pa
 
 def _maps(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Parts, tuple[str, ...]]:
     """Describe what a page holds of maps, next to nothing where the report has none, and how exact it says they are."""
-    originals = list(distinct(report).values())
+    originals = list(map_parts.distinct(report).values())
     if not originals:
         return {"maps": [], "pictures": []}, (), ()
-    block = block_for(originals)
-    maps = [pool_heatmap(each, block) for each in originals]
+    block = map_parts.block_for(originals)
+    maps = [map_parts.pool_heatmap(each, block) for each in originals]
     ranged = [cells.fits_ranges(each.values) for each in maps]
     pooled = block * originals[0].block > 1
     precision = cells.precision_for(
@@ -175,9 +170,9 @@ def _maps(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Part
     closer, of_factors, exactness = describe_factors(originals, block, look.lang)
     document = {
         "precision": None if precision is None else asdict(precision),
-        **describe_maps(report, originals, maps, block),
+        **map_parts.describe_maps(report, originals, maps, block),
         "exact": [kept is cells.EXACT for kept in chosen],
-        **_colours(look, {scale.family.colours for scale in list_scales(report)}),
+        **_colours(look, {scale.family.colours for scale in map_parts.list_scales(report)}),
         "factored": closer,
     }
     block *= originals[0].block
@@ -190,7 +185,7 @@ def _describe_pointing(
     pointing: Pointing, first: int, look: FigureStyle
 ) -> tuple[Mapping[str, object], Parts, tuple[str, ...]]:
     """Describe what a page holds of an image that is pointed at, and how exact; `first`: place of its first part."""
-    shares = Shared()
+    shares = map_parts.Shared()
     precision = cells.precision_for([*pointing.looks.values()], room=LOOKS_ROOM)
     described = {
         "block": pointing.block,
@@ -198,7 +193,7 @@ def _describe_pointing(
         "heads": [*pointing.looks],
         "first": first,
         "precision": None if precision is None else asdict(precision),
-        "equal": [share_bytes(each.astype("<f4"), shares) for each in pointing.equal.values()],
+        "equal": [map_parts.share_bytes(each.astype("<f4"), shares) for each in pointing.equal.values()],
         "shares": [*shares.values()],
     }
     fine = "0" if precision is None else f"1/{4**precision.fine:,}"
@@ -242,7 +237,7 @@ def _describe_graph(graph: Graph, report: Report) -> Mapping[str, object]:
         "nodes": [node._asdict() for node in graph.nodes],
         "edges": [edge._asdict() | {"ports": graph.find_ports(edge)} for edge in graph.edges],
         "rows": graph.rows,
-        "axis": describe_axis(graph.tokens, graph.positions, (1, 1), report.data.get("tokens"), of_text=True),
+        "axis": map_parts.describe_axis(graph.tokens, graph.positions, (1, 1), report.data.get("tokens"), of_text=True),
         "legend": graph.legend,
         "title": graph.title,
     }

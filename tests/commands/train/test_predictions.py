@@ -68,7 +68,7 @@ def notes(of: Report) -> list[str]:
 
 
 def parsed(of: Report) -> dict[str, Any]:
-    document = json.loads(b"".join(write_alone(of)))
+    document = json.loads("".join(write_alone(of)))
     assert document.pop("schema") == 1
     return dict(document)
 
