@@ -75,7 +75,7 @@ def test_the_steps_and_the_keys_by_keyboard(page: Opened) -> None:
     assert page.page.locator(".written .line").first.inner_text().startswith(f"a{key} v{key}")
     page.page.locator("#off .switch-head").nth(1).focus()
     page.press("Enter")
-    assert page.page.locator("#off .switch-head").nth(1).get_attribute("aria-pressed") == "false"
+    assert page.page.locator("#off .switch-head").nth(1).get_attribute("aria-checked") == "false"
     assert focused(page) == "1"
     page.page.locator(".head button").nth(4).focus()
     page.press("Enter")

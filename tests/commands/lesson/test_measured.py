@@ -122,7 +122,7 @@ def test_what_is_reported(page: Opened, sequence: int, off: tuple[int, ...]) -> 
     for head in off:
         page.page.locator("#recall .switch-head").nth(head).click()
     switches = page.page.locator("#recall .switch-head").all()
-    assert [each.get_attribute("aria-pressed") == "false" for each in switches] == [head in off for head in range(8)]
+    assert [each.get_attribute("aria-checked") == "false" for each in switches] == [head in off for head in range(8)]
     tokens, values = draw_sequence(SEEDS[sequence])
     assert page.page.locator("#recall .sequence").inner_text().split() == tokens
     rows = page.page.locator("#recall tbody tr").all()

@@ -72,7 +72,8 @@ export function renew(place, made) {
 export function switchHeads(place, many, off, toggle) {
   const made = [...Array(many).keys()].map((head) => {
     const isOn = !((off >> head) & 1);
-    const state = { class: "button switch-head", "aria-pressed": isOn, "aria-label": write("heads.head", { head }) };
+    const label = write("heads.head", { head });
+    const state = { class: "button switch-head", role: "switch", "aria-checked": isOn, "aria-label": label };
     return button(String(head), () => toggle(off ^ (1 << head)), state);
   });
   renew(place, made);

@@ -28,15 +28,9 @@ const CELL = 30; // of a strip that has its numbers in it
 // A strip of many components is a shape to look at, one of few is numbers to read.
 const stripWidth = () => (chosenHead().size <= MAX_WRITTEN ? CELL * chosenHead().size : 58);
 const widthOf = (name, size) => (name === "map" ? size.map : (WIDTHS[name] ?? stripWidth()));
-// What each step lights up, and what a narrow screen has room for.
+// What each step lights up, and beside what on a narrow screen, which has no room for more.
 const LIT = [["q", "k", "v"], ["k", "score"], ["map", "weight"], ["weighted"], ["answer"]];
-const NEAR = [
-  ["word", "q", "k", "v"],
-  ["word", "q", "k", "score"],
-  ["word", "map", "weight"],
-  ["v", "weight", "weighted"],
-  ["weighted", "answer"],
-];
+const BESIDE = [["word"], ["word", "q"], ["word"], ["v", "weight"], ["weighted"]];
 
 export function pictureSection() {
   const [steps, svg, causal] = ["steps", "picture", "causal"].map(byId);
@@ -101,8 +95,9 @@ function writeOut(work) {
 // --- the drawing -----------------------------------------------------------------------------------------------------
 
 function drawPicture(svg, work) {
+  const near = [...BESIDE[choice.step], ...LIT[choice.step]];
   const shown = Object.keys(COLUMNS).filter((name) =>
-    narrow.matches ? NEAR[choice.step].includes(name) : name !== "answer" || lesson.models[0].answers,
+    narrow.matches ? near.includes(name) : name !== "answer" || lesson.models[0].answers,
   );
   const high = Math.min(40, Math.max(15, HEIGHT / positions.length));
   const size = { high, bottom: TOP + high * positions.length, map: narrow.matches ? 124 : WIDTHS.map };
@@ -131,7 +126,7 @@ function drawLines(places, size) {
     const start = places.q + stripWidth();
     return positions.map((at) => curve(start, middle(choice.query, size), places.k, middle(at, size)));
   }
-  if (choice.step !== 4 || !("answer" in places)) return [];
+  if (choice.step !== 4) return [];
   return [curve(places.weighted + stripWidth(), size.bottom + 16, places.answer, TOP + 40)];
 }
 
