@@ -1,26 +1,23 @@
 """Every number of a lesson, from the models: what attention works with, layer by layer, and answers without heads.
 
-With them: the example of three tokens to be done by hand, with its published numbers; and sequences of the task on
-which several heads help, with what models report of them with any of their heads off.
+With them: the example of three tokens to be done by hand, with its published numbers; and what was measured of when
+several heads help.
 """
 
 import json
 import tomllib
 from collections.abc import Sequence
 from importlib.resources import files
-from random import Random
 from typing import Any
 
 import numpy as np
 
 from attnviz.errors import InvalidText, TooLarge
-from attnviz.models.loading import find_model
 from attnviz.models.protocols import Ablatable, Traceable
 from attnviz.records import Tokens
 from attnviz.records.attention_trace import VerifiedTrace
 from attnviz.records.training_metrics import name_heads
 from attnviz.running.metrics import load_model_metrics
-from attnviz.specs import ModelOptions
 from attnviz.text import Document
 from attnviz.words import Language, phrase, say
 
@@ -156,49 +153,14 @@ def _describe_heads(name: str, heads: Sequence[dict[str, Any]]) -> dict[str, Any
     return {"name": name, "trained": True, "projects": True, **sizes, "layers": layers}
 
 
-MEASURED = "measured.json"  # from the cards of models and docs/studies/capacity.json, which tests hold it against
+MEASURED = "measured.json"  # of the models that come with attnviz and docs/studies/capacity.json; a test writes it
 
 
 def describe_measured() -> dict[str, Any]:
-    """Return what the packaged models of several heads gave on reviews, and how many sequences heads recall whole."""
+    """Return what models of several heads gave on reviews, and of sequences to recall.
+
+    Some sequences are to be tried: what two models report of them with any of their heads off, [sequence, choice,
+    letter]. Bit h of a choice says that head h is off.
+    """
     found: dict[str, Any] = json.loads(files("attnviz.commands.lesson").joinpath(MEASURED).read_bytes())
     return found
-
-
-MODELS = ("recall:1", "recall:8")  # the first of the networks of docs/heads.md
-LETTERS = "abcdefgh"
-N_TOKENS, N_VALUES = 24, 16
-SEEDS = range(2, 8)  # the first six in a row of which one head fails as often as in thousands: two (.674 right)
-
-
-def draw_sequence(seed: int) -> tuple[list[str], list[int]]:
-    """Return the tokens of a sequence as these models were trained on, and the value of each letter."""
-    random = Random(seed)  # noqa: S311  # nothing is kept secret by it
-    values = [random.randrange(N_VALUES) for _ in range(N_TOKENS)]
-    places = random.sample(range(N_TOKENS), len(LETTERS))
-    letters = dict(zip(places, LETTERS, strict=True))
-    tokens = [f"{letters.get(place, '')}{value}" for place, value in enumerate(values)]
-    return tokens, [values[place] for place in places]
-
-
-def describe_recall() -> dict[str, Any]:
-    """Return sequences, and by model what it reports of each letter with some of its heads off.
-
-    Bit h of a choice says that head h is off: [sequence, choice, letter].
-    """
-    sequences = [draw_sequence(seed) for seed in SEEDS]
-    return {
-        "letters": list(LETTERS),
-        "sequences": [{"tokens": tokens, "values": values} for tokens, values in sequences],
-        "models": [_describe_model(name, [" ".join(tokens) for tokens, _ in sequences]) for name in MODELS],
-    }
-
-
-def _describe_model(name: str, texts: Sequence[str]) -> dict[str, Any]:
-    model = find_model(ModelOptions(model=name)).open(())
-    assert isinstance(model, Ablatable)
-    kept = np.arange(2**model.n_heads)[:, np.newaxis] >> np.arange(model.n_heads) & 1 == 0
-    labels = [[model.answers.labels.index(f"{letter}{value}") for value in range(N_VALUES)] for letter in LETTERS]
-    answers = np.stack([model.answer_with_heads(text, 0, kept) for text in texts])
-    reported = answers[..., labels].argmax(axis=-1)
-    return {"name": name, "nHeads": model.n_heads, "reported": reported.tolist()}

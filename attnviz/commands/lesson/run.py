@@ -8,7 +8,6 @@ from attnviz.commands.lesson.content import (
     describe_example,
     describe_measured,
     describe_model,
-    describe_recall,
     read_tokens,
 )
 from attnviz.commands.lesson.inputs import split_out
@@ -41,7 +40,6 @@ def lesson(spec: LessonSpec, inputs: Inputs) -> Events:
         "words": list_phrases(language, *PARTS),
         **found,
         **describe_measured(),
-        "recall": describe_recall(),
     }
     _, name = split_out(spec.figure.out)
     strings = {
