@@ -20,7 +20,7 @@ from attnviz.models.plan import Needs, plan_recording
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.options import TYPE_NAMES, FlatOption, InvalidValue, build, check_option, list_options
 from attnviz.python.notebook import Display, make_report
-from attnviz.python.options import AttentionSettings, FigureSettings, MeasureSettings
+from attnviz.python.options import AttentionSettings, FigureSettings
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.records.grid import Grid
 from attnviz.records.single import is_record, unwrap_record
@@ -118,7 +118,7 @@ def measure(maps: AttentionMaps | Sequence[AttentionMaps], name: str) -> Measure
         >>> attnviz.measure(uniform, "effective_keys").values.round(3).tolist()
         [[2.0]]
     """
-    found = measure_maps(unwrap_record(maps), [parse_settings(MeasureSettings, name=name).name])
+    found = measure_maps(unwrap_record(maps), [str(name)])
     if len(found) != 1:
         raise InvalidOption(f"{name!r} names {len(found)} measures", hint="Ask for one at a time.")
     return found[0]
@@ -145,8 +145,7 @@ def numbers(maps: AttentionMaps | Sequence[AttentionMaps], name: str = ALL) -> N
         >>> attnviz.numbers(maps, "effective_keys,to_self").to_pandas().round(3).values.tolist()
         [[0.0, 0.0, 2.0, 0.5], [0.0, 1.0, 1.0, 1.0]]
     """
-    names = [parse_settings(MeasureSettings, name=name).name]
-    return Numbers.from_rows(measure_heads(unwrap_record(maps), names), HEAD_KEYS)
+    return Numbers.from_rows(measure_heads(unwrap_record(maps), [str(name)]), HEAD_KEYS)
 
 
 def heatmap(maps: AttentionMaps | Sequence[AttentionMaps], *, ax: Axes | None = None, **settings: Any) -> Figure:

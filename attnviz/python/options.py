@@ -2,7 +2,7 @@
 
 from dataclasses import MISSING, dataclass
 
-from attnviz.options import OUTPUT, TEXT, group, option
+from attnviz.options import TEXT, group, option
 from attnviz.specs import FigureOptions, ModelOptions
 
 FIGURE_NAMES = (
@@ -29,10 +29,3 @@ class FigureSettings:
     """What figures and pages show, and how."""
 
     figure: FigureOptions = group(FigureOptions(), *FIGURE_NAMES)
-
-
-@dataclass(frozen=True, kw_only=True)
-class MeasureSettings:
-    """What to measure."""
-
-    name: str = option(MISSING, "`attnviz measures` lists them.", OUTPUT)

@@ -92,11 +92,7 @@ def _list_steps(
     yield CalculationStep("step 7", "weighted values", ("a · v",), "strip", weighted, "=", most, below=output)
 
 
-def explain_report(
-    found: VerifiedTrace,
-    head: int,
-    figure: FigureOptions = FigureOptions(),  # noqa: B008 - frozen
-) -> Report:
+def explain_report(found: VerifiedTrace, head: int, figure: FigureOptions) -> Report:
     """Show how a head weighs the keys, a picture of all its steps, and the check of the layer's output."""
     trace = found.trace
     picture, weights = draw_steps(found, head, figure.lang), trace.heads[head].weights

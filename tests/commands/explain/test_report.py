@@ -17,6 +17,7 @@ from attnviz.renderers.figure.calculation import CalculationPlan, Strip, plan_ca
 from attnviz.renderers.figure.layout import POINT, TextLine
 from attnviz.renderers.figure.text import extent
 from attnviz.report import Calculation, CalculationStep, FigureStyle, Report
+from attnviz.specs import FigureOptions
 from tests.attacks import endings
 from tests.attacks.endings import RunHere, worked
 from tests.made import FILM, known, page_content, provenance, table, tokens
@@ -47,7 +48,7 @@ def found(
 
 
 def shown(of: VerifiedTrace) -> Report:
-    return explain_report(of, 0)
+    return explain_report(of, 0, FigureOptions())
 
 
 # What is shown

@@ -94,21 +94,23 @@ def find_reason(stream: Stream, head: HeadName, query: int, key: int) -> dict[st
     others = np.flatnonzero(attendable & (np.arange(len(attendable)) != key))
     weights, pieces = stream.weights_of(head, query).tolist(), stream.subject.tokens.pieces
     weight = weights[key]
-    at: dict[str, Any] = {"layer": head.layer, "head": str(head), "query": query, "key": key}
-    at |= {"query_token": pieces[query], "key_token": pieces[key], "weight": weight}
-    untried: dict[str, Any] = dict.fromkeys(("named", "kind", "written_in", "source", "weight_without"))
-    untried |= {"controls": [], "n_passing": 0, "n_writers": 0, "weights": weights}
+    look: dict[str, Any] = {"layer": head.layer, "head": str(head), "query": query, "key": key}
+    look |= {"query_token": pieces[query], "key_token": pieces[key], "weight": weight}
+    look |= {"lead": 0.0, "writers": [], "leads": []}
+    look |= dict.fromkeys(("named", "kind", "written_in", "source", "weight_without"))
+    look |= {"controls": [], "n_passing": 0, "n_writers": 0, "weights": weights}
     if len(others) == 0:
-        return {**at, "lead": 0.0, "writers": [], "leads": [], **untried}
+        return look
     parts = stream.split_scores(head, query)
     drawn = sorted(np.random.default_rng(stream.subject.seed).permutation(others)[:MAX_CONTROLS].tolist())
     places = stream.score_places(head, query, [each for each in drawn if each] or [0])  # the first token is a sink
     written = [*_list_written(parts, len(stream.blocks)), (Writer("place", head.layer), places)]
     shares = sorted(((each, _find_lead(part, key, others)) for each, part in written), key=lambda each: -each[1])
-    at["lead"] = lead = _find_lead(parts.totals, key, others)
-    at |= {"writers": [str(each) for each, _ in shares[:N_SHARES]], "leads": [each for _, each in shares[:N_SHARES]]}
+    look["lead"] = lead = _find_lead(parts.totals, key, others)
+    look["writers"] = [str(each) for each, _ in shares[:N_SHARES]]
+    look["leads"] = [each for _, each in shares[:N_SHARES]]
     if head.layer == 0 or lead < math.sqrt(2 * math.log(len(others) + 1)) + MARGIN:
-        return {**at, **untried}
+        return look
     writers = [each for each, _ in written if each.kind != "place"]
     trials = _try_written(stream, (head, query, key), weight, writers, drawn)
     scores = np.tile(parts.totals, (len(others), 1))
@@ -120,9 +122,7 @@ def find_reason(stream: Stream, head: HeadName, query: int, key: int) -> dict[st
     first, source = passing[0] if passing else shares[0][0], None
     if passing and first.kind == "head":
         source = int(stream.split_sources(HeadName(*first[1:]), parts)[key].argmax())
-    return {
-        **at,
-        **untried,
+    return look | {
         "named": str(first) if passing else None,
         "kind": first.kind,
         "written_in": first.layer,
