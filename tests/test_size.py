@@ -21,7 +21,7 @@ WITH_ROOMS = {"commands", "models", "renderers"}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
-    "tests/commands": 6355,
+    "tests/commands": 6357,
     "tests/models": 4550,
     "tests/renderers": 3977,
     "attnviz/renderers/page": 3931,
@@ -36,7 +36,7 @@ MAX_CODE_LINES = {
     "attnviz/text": 1456,
     "attnviz/commands/train": 1124,
     "attnviz/measures": 1153,
-    "tests/views": 1117,
+    "tests/views": 1116,
     "attnviz/commands/batch": 1204,
     "tests/measures": 1026,
     "attnviz/records": 1290,
@@ -47,7 +47,7 @@ MAX_CODE_LINES = {
     "attnviz/models/recording": 808,
     "attnviz/commands/compare": 929,
     "attnviz/store": 858,
-    "tests/benchmarks": 577,
+    "tests/benchmarks": 576,
     "tests/running": 546,
     "attnviz/running": 616,
     "tests/fuzz": 620,

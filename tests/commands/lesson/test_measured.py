@@ -17,13 +17,12 @@ from attnviz.commands.lesson import content
 from attnviz.commands.lesson.content import describe_measured
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.loading import find_model
-from attnviz.models.protocols import Ablatable, Classifies
 from attnviz.specs import ModelOptions
-from attnviz.text import Document
 from tests import study
 from tests.browser import Opened
 
 FILE = Path(content.__file__).with_name(content.MEASURED)
+RECALL = describe_measured()["recall"]
 
 
 def interval(shares: list[float]) -> list[float]:
@@ -48,7 +47,6 @@ def quote_study() -> dict[str, Any]:
         "halving": [round(float(found.halving(equal[heads])), 4) for heads in found.HEADS],
         "rest": {
             str(heads): {
-                "share": interval(each["all_right"]),
                 "steps": fmean(each["steps"]),
                 "halving": round(float(found.halving(each)), 4),
             }
@@ -93,8 +91,7 @@ def draw_sequence(seed: int) -> dict[str, Any]:
 
 
 def quote_model(name: str) -> dict[str, Any]:
-    model = find_model(ModelOptions(model=name)).open(())
-    assert isinstance(model, Ablatable)
+    model: Any = find_model(ModelOptions(model=name)).open(())
     kept = np.arange(2**model.n_heads)[:, np.newaxis] >> np.arange(model.n_heads) & 1 == 0
     labels = [[model.answers.labels.index(f"{letter}{value}") for value in range(N_VALUES)] for letter in LETTERS]
     answers = np.stack([model.answer_with_heads(" ".join(draw_sequence(seed)["tokens"]), 0, kept) for seed in SEEDS])
@@ -102,11 +99,8 @@ def quote_model(name: str) -> dict[str, Any]:
 
 
 def test_what_was_measured_is_quoted_to_the_letter() -> None:
-    recall = {
-        "letters": list(LETTERS),
-        "sequences": list(map(draw_sequence, SEEDS)),
-        "models": list(map(quote_model, MODELS)),
-    }
+    sequences, models = list(map(draw_sequence, SEEDS)), list(map(quote_model, MODELS))
+    recall = {"letters": list(LETTERS), "sequences": sequences, "models": models}
     quoted = {"reviews": list(map(quote_card, (1, 2, 4, 8))), "capacity": quote_study(), "recall": recall}
     if os.environ.get("ATTNVIZ_WRITE_README"):
         FILE.write_text(json.dumps(quoted, separators=(",", ":")) + "\n", encoding="utf-8")
@@ -116,21 +110,10 @@ def test_what_was_measured_is_quoted_to_the_letter() -> None:
 # --- The task on which several heads help, to try: sequences as the models were trained on, and what these report ---
 
 
-def report(model: str, text: str, off: tuple[int, ...]) -> list[int]:
-    """What the model says with these heads left out, by `attnviz predict`."""
-    options = ModelOptions(model=model, without=tuple(f"0.{head}" for head in off))
-    opened = find_model(options).open(())
-    assert isinstance(opened, Classifies)
-    (prediction,) = opened.classify([Document(text, "text", "text")])
-    by_label = dict(zip(opened.answers.labels, prediction.probabilities, strict=True))
-    return [max(range(16), key=lambda value: by_label[f"{letter}{value}"]) for letter in LETTERS]
-
-
 def test_each_head_answers_for_some_of_the_letters() -> None:
     """As the page says of the model of eight heads: without it they are not right, and others are."""
-    recall = describe_measured()["recall"]
-    reported = np.array(recall["models"][1]["reported"])
-    values = np.array([each["values"] for each in recall["sequences"]])
+    reported = np.array(RECALL["models"][1]["reported"])
+    values = np.array([each["values"] for each in RECALL["sequences"]])
     for head in range(8):
         right = (reported[:, 1 << head] == values).mean(axis=0)
         assert 1 <= (right < 0.5).sum() < len(LETTERS), head
@@ -145,11 +128,12 @@ def test_what_is_reported(page: Opened, sequence: int, off: tuple[int, ...]) -> 
         page.page.locator("#recall .switch-head").nth(head).click()
     switches = page.page.locator("#recall .switch-head").all()
     assert [each.get_attribute("aria-checked") == "false" for each in switches] == [head in off for head in range(8)]
-    tokens, values = describe_measured()["recall"]["sequences"][sequence].values()
+    tokens, values = RECALL["sequences"][sequence].values()
     assert page.page.locator("#recall .sequence").inner_text().split() == tokens
     rows = page.page.locator("#recall tbody tr").all()
-    for model, name, row, without in zip(MODELS, ("one head", "eight heads"), rows, ((), off), strict=True):
-        expected = report(model, " ".join(tokens), without)
+    choices = (0, sum(1 << head for head in off))
+    for model, name, row, choice in zip(RECALL["models"], ("one head", "eight heads"), rows, choices, strict=True):
+        expected = model["reported"][sequence][choice]
         cells = [cell.split()[0] for cell in row.locator("td").all_inner_texts()]
         assert cells == ["✓" if a == b else str(a) for a, b in zip(expected, values, strict=True)]
         right = cells.count("✓")
@@ -158,9 +142,8 @@ def test_what_is_reported(page: Opened, sequence: int, off: tuple[int, ...]) -> 
 
 
 def test_one_head_fails_as_often_as_was_measured() -> None:
-    measured = describe_measured()
-    recall, shares = measured["recall"], measured["capacity"]["shares"][-1]
-    values = [each["values"] for each in recall["sequences"]]
-    for model, (share, _, _) in zip(recall["models"], (shares[0], shares[-1]), strict=True):
+    shares = describe_measured()["capacity"]["shares"][-1]
+    values = [each["values"] for each in RECALL["sequences"]]
+    for model, (share, _, _) in zip(RECALL["models"], (shares[0], shares[-1]), strict=True):
         reported = np.array(model["reported"])[:, 0]
         assert sum(map(np.array_equal, reported, values)) == round(share * len(SEEDS))
