@@ -206,8 +206,7 @@ def save_classifier(
     """A folder like one that was trained, with random weights; with a deviation, also of biases and layer norms."""
     import torch
 
-    from attnviz.models.checkpoint import Checkpoint, save_checkpoint
-    from attnviz.models.classifier import Classifier, ClassifierConfig
+    from attnviz.models.checkpoint import Checkpoint, Classifier, ClassifierConfig, save_checkpoint
     from attnviz.models.encoder import EncoderConfig
     from attnviz.models.tokenizer import train
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.models.classifier import Classifier, ClassifierConfig
+from attnviz.models.checkpoint import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderBlock, EncoderConfig
 from tests.benchmarks.worth import ALIKE, OTHER, describe_costs, measure_costs
 

@@ -23,7 +23,7 @@ from torch.utils.hooks import RemovableHandle
 from attnviz.errors import InvalidModel, InvalidSelection, InvalidText
 from attnviz.models.attribution import Attributable
 from attnviz.models.attribution.operators import AttendingCall, attending
-from attnviz.models.classifier import Classifier
+from attnviz.models.checkpoint import Classifier
 from attnviz.models.predicting import WIDTH, Ids, pad, probabilities
 from attnviz.models.protocols import AttentionModel
 from attnviz.selection import select_pairs
@@ -237,8 +237,8 @@ def answers_with_heads(
 
 def _answers(classifier: Classifier, ids: Ids, n_copies: int) -> Answers:
     device = classifier.temperature.device
-    batch = pad([ids] * n_copies, WIDTH)
-    return probabilities(classifier, classifier(batch.ids.to(device), batch.real.to(device)).cpu())
+    copies, real = pad([ids] * n_copies, WIDTH)
+    return probabilities(classifier, classifier(copies.to(device), real.to(device)).cpu())
 
 
 def _queries_of(classifier: Classifier, attention: nn.Module, ids: Ids) -> Tensor:

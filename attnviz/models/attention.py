@@ -1,16 +1,21 @@
-"""Attention itself (Vaswani et al. 2017, arXiv:1706.03762). Knows torch; no texts, vocabularies or files."""
+"""Attention itself (Vaswani et al. 2017, arXiv:1706.03762); and one query of a layer, worked out again without torch.
+
+The second is done from what an attention got and its parameters. Knows no vocabularies and no files.
+"""
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float32
+from jaxtyping import Bool, Float, Float32, Float64
 from torch import Tensor, nn
 from torch.nn import functional
 
 from attnviz.errors import InvalidOption
 from attnviz.models.sizes import head_size
+from attnviz.records import Tokens
+from attnviz.records.attention_trace import AttentionTrace, Projection, trace_head
 
 KEYS_AT_ONCE = 512  # whose lengths are worked out
 
@@ -69,11 +74,6 @@ def _bias(by_distance: Float[Tensor, "*#batch distance"], n_keys: int) -> Float[
 def causal(n_tokens: int) -> Bool[Tensor, "query key"]:
     """Let each token attend to itself and to what stands before it."""
     return torch.ones(n_tokens, n_tokens, dtype=torch.bool).tril()
-
-
-def not_padding(real: Bool[Tensor, "*batch key"]) -> Bool[Tensor, "*batch 1 key"]:
-    """Let no query attend to padding. `real` is True for each key that is a token of the text."""
-    return real.unsqueeze(-2)
 
 
 def _find_hidden(attendable: Bool[Tensor, "*batch #query key"] | None) -> Bool[Tensor, "*batch #query key"] | None:
@@ -194,3 +194,40 @@ def value_norms(value: Float[Tensor, "head key d_value"], projection: Float[Tens
         by_head = projection.permute(1, 2, 0)  # [head, d_value, d_model]
         found = [torch.linalg.vector_norm(keys @ by_head, dim=-1) for keys in torch.split(value, KEYS_AT_ONCE, dim=1)]
         return np.asarray(torch.cat(found, dim=1).float().cpu().numpy())
+
+
+TOLERANCE = 1e-4  # of the largest component: float32 comes far closer, and a step done wrongly does not
+
+
+def work_through(
+    attention: nn.Module,
+    tokens: Tokens,
+    query: int,
+    states: Float64[np.ndarray, "token d_model"],
+    attendable: Bool[np.ndarray, " token"],
+    n_heads: int,
+) -> AttentionTrace:
+    """Work out one query from the states that attention got and its parameters, in float64 and head by head."""
+    if isinstance(attention, DotAttention):
+        only = trace_head(states[query], states, states, attendable)
+        return AttentionTrace(tokens, query, attendable, states, (only,), None)
+    queries, keys, values = (
+        np.split(states @ of.matrix + of.bias, n_heads, axis=1)
+        for of in (projection(cast(nn.Linear, getattr(attention, name))) for name in ("query", "key", "value"))
+    )
+    biases: list[Float64[np.ndarray, " key"]] | list[None] = [None] * n_heads
+    if isinstance(attention.position, PositionBias):  # what each head adds to the scores of this query, by distance
+        farthest = attention.position.max_distance
+        distances = np.clip(np.arange(len(states)) - query, -farthest, farthest)
+        biases = list(attention.position.bias.detach().cpu().double().numpy()[:, distances + farthest])
+    heads = tuple(
+        trace_head(of_queries[query], of_keys, of_values, attendable, bias)
+        for of_queries, of_keys, of_values, bias in zip(queries, keys, values, biases, strict=True)
+    )
+    return AttentionTrace(tokens, query, attendable, states, heads, projection(cast(nn.Linear, attention.output)))
+
+
+def projection(linear: nn.Linear) -> Projection:
+    """Read a linear layer, whose matrix torch keeps the other way round."""
+    matrix, bias = linear.weight.detach().cpu().double().numpy().T, linear.bias.detach().cpu().double().numpy()
+    return Projection(matrix, bias)

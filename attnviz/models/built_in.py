@@ -96,7 +96,7 @@ class RandomReference(ModelReference):
     def open(self, texts: Iterable[str], name: str = "") -> EncoderModel:
         """Make it once for each source of texts."""
         from attnviz.models.ablation import remove_heads
-        from attnviz.models.random_models import random_model
+        from attnviz.models.classifier_model import random_model
 
         # The texts are kept beside the model, so that no others can get this number.
         def make() -> tuple[object, EncoderModel]:

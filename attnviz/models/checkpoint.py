@@ -1,6 +1,7 @@
-"""A classifier as a folder: model.safetensors, tokenizer.json, config.json. Never pickle.
+"""A classifier, and how it lies in a folder.
 
-Embeddings lie there in fewer bits, all else in float32.
+From an encoded text to a label it takes pooling and one linear layer. The folder holds model.safetensors,
+tokenizer.json and config.json, never pickle: embeddings in fewer bits, all else in float32.
 """
 
 import hashlib
@@ -12,19 +13,92 @@ from pathlib import Path
 
 import safetensors.torch
 import torch
+from jaxtyping import Bool, Float, Int
 from safetensors import SafetensorError
 from torch import Tensor, nn
+from torch.nn import functional
 
 from attnviz import store
 from attnviz.bounded import MAX_JSON, check_room, decode_json, parse_json, read_bytes
 from attnviz.errors import InvalidModel
 from attnviz.models import tokenizer
-from attnviz.models.classifier import Classifier, ClassifierConfig
-from attnviz.models.encoder import EncoderConfig
+from attnviz.models.encoder import Encoder, EncoderConfig
 from attnviz.models.sizes import MAX_D_MODEL
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.specs import KeepKind, PoolKind, StorageKind
 from attnviz.store.tensors import read_header
+
+STEPS = 100  # of the search for a temperature, which ends far earlier
+
+
+@dataclass(frozen=True)
+class ClassifierConfig:
+    """An encoder, how its states become one vector, and the names of the labels."""
+
+    encoder: EncoderConfig
+    labels: tuple[str, ...] = ("negative", "positive")
+    pool: PoolKind = "mean"
+
+
+class Classifier(nn.Module):
+    """Encoder, pooling, dropout, linear layer.
+
+    `temperature` divides the logits so that probabilities are calibrated. `dropout` (of the pooled encoding) and
+    `reach` (see `TextEmbedding`) are at work in training only.
+    """
+
+    temperature: Tensor
+
+    def __init__(self, config: ClassifierConfig, dropout: float = 0.0, reach: int = 0) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = Encoder(config.encoder, reach)
+        self.dropout = nn.Dropout(dropout)
+        self.output = nn.Linear(config.encoder.d_model, len(config.labels))
+        self.register_buffer("temperature", torch.ones(()))
+
+    def forward(self, ids: Int[Tensor, "text token"], real: Bool[Tensor, "text token"]) -> Float[Tensor, "text label"]:
+        """Return logits, not yet divided by the temperature. `real` is False for padding."""
+        return self.classify(self.states(ids, real), real)
+
+    def states(
+        self, ids: Int[Tensor, "text token"], real: Bool[Tensor, "text token"], *, need_weights: bool = False
+    ) -> Float[Tensor, "text token d"]:
+        """Return what the encoder makes of each token."""
+        attendable = real.unsqueeze(-2)  # no query attends to padding
+        return torch.as_tensor(self.encoder(ids, attendable, need_weights=need_weights))
+
+    def classify(
+        self, states: Float[Tensor, "text token d"], real: Bool[Tensor, "text token"]
+    ) -> Float[Tensor, "text label"]:
+        """Return logits of each text from the states of its tokens, `real` but for padding.
+
+        Pooled are the states of the first token, a [CLS] (Devlin et al. 2019, arXiv:1810.04805), or the mean over all.
+        """
+        counted = real.unsqueeze(-1)
+        pooled = states[:, 0] if self.config.pool == "cls" else (states * counted).sum(dim=1) / counted.sum(dim=1)
+        return torch.as_tensor(self.output(self.dropout(pooled)))
+
+
+def fit_temperature(logits: Float[Tensor, "text label"], labels: Int[Tensor, " text"]) -> float:
+    """Fit the temperature of the least cross-entropy (Guo et al. 2017, arXiv:1706.04599). Fit it on texts held out.
+
+    It changes no label, as it divides all logits alike.
+    """
+    logits = logits.detach().cpu().double()
+    log_temperature = torch.zeros((), dtype=torch.float64, requires_grad=True)
+    search = torch.optim.LBFGS([log_temperature], max_iter=STEPS, line_search_fn="strong_wolfe")
+
+    def loss() -> float:
+        search.zero_grad()
+        value = functional.cross_entropy(logits / log_temperature.exp(), labels)
+        value.backward()  # type: ignore[no-untyped-call]
+        return value.item()
+
+    search.step(loss)  # type: ignore[no-untyped-call]
+    # Logits that are never wrong want an infinite one: no further than to a tenth or tenfold.
+    return float(log_temperature.detach().exp().clamp(0.1, 10.0))
+
 
 SCHEMA = 3
 MAX_SIZE = 2**31 - 1  # of any size in a configuration

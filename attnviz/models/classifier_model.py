@@ -1,4 +1,7 @@
-"""A checkpoint as a model: it attends and, if it was trained, it classifies."""
+"""A checkpoint as a model, which attends and, if it was trained, classifies; and models with random weights.
+
+These are the same for the same seed and vocabulary on every device.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attnviz.bounded import expand_path
+from attnviz.errors import InvalidModel
+from attnviz.models import tokenizer
 from attnviz.models.ablation import average_heads
 from attnviz.models.checkpoint import Checkpoint
+from attnviz.models.device import enough_memory, pick, seeded
+from attnviz.models.encoder import DotEncoder, Encoder, EncoderConfig
 from attnviz.models.encoder_model import EncoderModel, size_of
 from attnviz.models.protocols import MEASURED, LabelledText
 from attnviz.records.answers import AnswerInfo
-from attnviz.specs import KeepKind, ModelOptions
+from attnviz.specs import KeepKind, ModelOptions, VocabularyOptions
 
 if TYPE_CHECKING:
     from attnviz.models.attribution.subject import Subject
@@ -134,3 +142,32 @@ def checkpoint_model(
         "device": device,
     }
     return ClassifierModel(**parts, saved=saved, folder=folder) if saved.trained else EncoderModel(**parts)
+
+
+def random_model(
+    name: str, spec: ModelOptions, sizes: tuple[int, int, int], texts: Iterable[str], *, projected: bool
+) -> EncoderModel:
+    """Make a model of so many layers, heads and numbers, its vocabulary of `texts` or of the file that `spec` names.
+
+    Without being `projected` its q, k and v are the embeddings themselves.
+    """
+    (n_layers, n_heads, d_model), device = sizes, pick(spec.device)
+    with enough_memory():
+        if spec.vocab is None:
+            vocabulary = tokenizer.train(texts, VocabularyOptions(tokenizer=spec.tokenizer, min_frequency=1))
+        else:
+            vocabulary = tokenizer.load(expand_path(spec.vocab, InvalidModel))
+        with seeded(spec.seed):
+            config = EncoderConfig(len(vocabulary), d_model, n_heads, n_layers, 4 * d_model)
+            encoder = Encoder(config) if projected else DotEncoder(len(vocabulary), d_model)
+    settings = asdict(config) if projected else {"n_words": len(vocabulary), "d_model": d_model}
+    return EncoderModel(
+        name=name,
+        revision=f"random, seed {spec.seed}",
+        trained=False,
+        tokenizer=vocabulary,
+        spec=spec,
+        settings=(*settings.items(), ("seed", spec.seed)),
+        encoder=encoder.eval().to(device),
+        device=device,
+    )

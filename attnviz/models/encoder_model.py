@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from copy import deepcopy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -88,12 +88,12 @@ class EncoderModel:
         Raises InvalidText without tokens, TooLarge before anything large is allocated: weights of the chosen heads.
         """
         encoding = self.tokenizer.encode(text, self.spec.max_tokens, self.spec.keep)
-        self._check_room(len(encoding.ids), choice)
+        check_memory(self._work(len(encoding.ids), choice), self.spec.max_memory)
         return encoding
 
-    def _check_room(self, n_tokens: int, choice: LayersAndHeads) -> None:
-        work = Work(n_tokens, n_tokens, self.n_heads, self.n_layers, self.d_model, self.n_parameters)
-        check_memory(replace(work, n_maps=choice.n_maps(self.n_layers, self.n_heads)), self.spec.max_memory)
+    def _work(self, n_tokens: int, choice: LayersAndHeads) -> Work:
+        sizes = self.n_heads, self.n_layers, self.d_model, self.n_parameters
+        return Work(n_tokens, n_tokens, *sizes, n_maps=choice.n_maps(self.n_layers, self.n_heads))
 
     def map_size(self, text: str) -> tuple[int, int]:
         """Return how many queries and keys its maps will have. Raises as `encode` does."""
@@ -118,7 +118,7 @@ class EncoderModel:
     def attention_of_ids(self, ids: Sequence[int], text_name: str = "ids") -> AttentionMaps:
         """Attend over tokens that are no text's. Raises TooLarge before anything large is allocated."""
         encoding = self.tokenizer.encode_ids(ids)
-        self._check_room(len(encoding.ids), EVERY)
+        check_memory(self._work(len(encoding.ids), EVERY), self.spec.max_memory)
         return self._record(encoding, " ".join(encoding.tokens.pieces), text_name, EVERY)
 
     def list_projections(self) -> list[OutputWeights]:
@@ -178,7 +178,7 @@ class EncoderModel:
         layers, heads = self._choose(choice)
         encoding = self.tokenizer.encode(text, self.spec.max_tokens, self.spec.keep)
         n_tokens = len(encoding.ids)
-        work = Work(n_tokens, n_tokens, self.n_heads, self.n_layers, self.d_model, self.n_parameters)
+        work = self._work(n_tokens, choice)
         check_room(f"{n_tokens:,} tokens", work.fixed + work.per_token * n_tokens, self.spec.max_memory)
         with enough_memory(), torch.inference_mode():
             every = encoder_factors(self.encoder, torch.tensor(encoding.ids), layers[-1], causal=self.spec.causal)
@@ -206,7 +206,7 @@ class EncoderModel:
 
     def trace(self, text: str, text_name: str, layer: int, query: int) -> VerifiedTrace:
         """Trace one query's arithmetic in a layer. Raises ExecutionError where the model's own result differs."""
-        from attnviz.models.arithmetic import TOLERANCE, work_through
+        from attnviz.models.attention import TOLERANCE, work_through
         from attnviz.records.attention_trace import VerifiedTrace
 
         encoding, attention = self.encode(text), self.attentions[layer]

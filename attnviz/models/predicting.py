@@ -6,7 +6,6 @@ Ids of texts are cut to size and padded to tensors.
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,8 +14,7 @@ from torch import Tensor
 
 from attnviz.bounded import check_room
 from attnviz.errors import InvalidModel, InvalidText
-from attnviz.models.checkpoint import Checkpoint
-from attnviz.models.classifier import Classifier
+from attnviz.models.checkpoint import Checkpoint, Classifier
 from attnviz.models.device import enough_memory
 from attnviz.models.encoder import PAD_ID
 from attnviz.models.protocols import WINDOW
@@ -32,20 +30,16 @@ MIN_CROP, MAX_SHORT_CROP = 8, 64  # tokens of such a stretch, its logarithm even
 BUCKET = 50  # batches whose texts are sorted by length together, so that little padding is needed
 
 
-class PaddedTexts(NamedTuple):
-    """Texts side by side, padded to the longest. `real` is False for padding."""
+def pad(texts: Sequence[Ids], multiple: int = 1) -> tuple[Int[Tensor, "text token"], Bool[Tensor, "text token"]]:
+    """Pad texts to the rows of one batch, as wide as the longest, or up to the next multiple.
 
-    ids: Int[Tensor, "text token"]
-    real: Bool[Tensor, "text token"]
-
-
-def pad(texts: Sequence[Ids], multiple: int = 1) -> PaddedTexts:
-    """Pad texts to the rows of one batch, as wide as the longest, or up to the next multiple."""
+    Returns their ids, and which of these are real: False for padding.
+    """
     lengths = torch.tensor([len(text) for text in texts])
     ids = torch.full((len(texts), -(-int(lengths.max()) // multiple) * multiple), PAD_ID)
     for row, text in enumerate(texts):
         ids[row, : len(text)] = torch.from_numpy(text)
-    return PaddedTexts(ids, torch.arange(ids.shape[1]) < lengths.unsqueeze(1))
+    return ids, torch.arange(ids.shape[1]) < lengths.unsqueeze(1)
 
 
 def cut_text(ids: Ids, max_tokens: int | None, keep: KeepKind, n_markers: int = 0) -> Ids:
@@ -156,8 +150,8 @@ def logits(classifier: Classifier, texts: Sequence[Ids]) -> Float[Tensor, "text 
     with torch.inference_mode():
         widths = [-(-len(text) // WIDTH) * WIDTH for text in texts]
         for chosen in batch_by_length(widths, BATCH, BATCH_TOKENS):
-            batch: PaddedTexts = pad([texts[i] for i in chosen], WIDTH if len(chosen) > 1 else 1)
-            found[torch.from_numpy(chosen)] = classifier(batch.ids.to(device), batch.real.to(device)).cpu()
+            ids, real = pad([texts[i] for i in chosen], WIDTH if len(chosen) > 1 else 1)
+            found[torch.from_numpy(chosen)] = classifier(ids.to(device), real.to(device)).cpu()
     return found
 
 

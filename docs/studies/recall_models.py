@@ -17,8 +17,7 @@ from tokenizers.normalizers import Lowercase
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from torch import Tensor
 
-from attnviz.models.checkpoint import Checkpoint, save_checkpoint
-from attnviz.models.classifier import Classifier, ClassifierConfig
+from attnviz.models.checkpoint import Checkpoint, Classifier, ClassifierConfig, save_checkpoint
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.tokenizer import SPECIAL, UNKNOWN, TextTokenizer
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from attnviz.models.ablation import change_heads
 from attnviz.models.attention import MultiHeadAttention
-from attnviz.models.classifier import Classifier
+from attnviz.models.checkpoint import Classifier
 from attnviz.models.encoder import EncoderBlock
 from attnviz.models.predicting import Ids, batch_by_length, pad
 from attnviz.records.training_metrics import AttentionCost

@@ -17,7 +17,7 @@ from attnviz.models.attribution.held import HeldPass
 from attnviz.models.attribution.operators import AttendingCall, WordInputs, attending
 from attnviz.models.attribution.subject import Answering, Subject, attribute, frozen, make_labelled_subject
 from attnviz.models.capture.tap import Operators
-from attnviz.models.classifier import Classifier, ClassifierConfig
+from attnviz.models.checkpoint import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
 from attnviz.records import Provenance
 from attnviz.records.answers import AnswerInfo

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from attnviz.errors import InvalidText, TooLarge
 from attnviz.models import predicting
-from attnviz.models.checkpoint import Checkpoint
-from attnviz.models.classifier import Classifier, ClassifierConfig, fit_temperature
+from attnviz.models.checkpoint import Checkpoint, Classifier, ClassifierConfig, fit_temperature
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.predicting import pad, predict, probabilities
 from attnviz.models.tokenizer import train

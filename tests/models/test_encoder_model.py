@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from attnviz.errors import ExecutionError, TooLarge
-from attnviz.models import arithmetic
+from attnviz.models.attention import projection
 from attnviz.models.built_in import RECALL, SHIPPED
 from attnviz.models.encoder_model import EncoderModel
 from attnviz.models.protocols import MEASURED, Classifies
@@ -158,13 +158,12 @@ def test_arithmetic_that_gives_something_else_is_refused(broken: str, monkeypatc
     (attention,) = ready.attentions
     if broken == "scaling":
         honest = worked_module.trace_head
-        monkeypatch.setattr(arithmetic, "trace_head", lambda q, *rest: honest(q * np.sqrt(len(q)), *rest))
+        name = "attnviz.models.attention.trace_head"
+        monkeypatch.setattr(name, lambda q, *rest: honest(q * np.sqrt(len(q)), *rest))
     elif broken == "bias":
-        honest_projection = arithmetic.projection
         monkeypatch.setattr(
-            arithmetic,
-            "projection",
-            lambda of: replace(honest_projection(of), bias=honest_projection(of).bias + (of is attention.output)),
+            "attnviz.models.attention.projection",
+            lambda of: replace(projection(of), bias=projection(of).bias + (of is attention.output)),
         )
     else:
         torch.nn.init.constant_(attention.output.bias, torch.nan)  # type: ignore[union-attr,arg-type]

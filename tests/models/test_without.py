@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from attnviz.errors import InvalidModel, InvalidSelection
 from attnviz.models.ablation import answers_without_heads, average_heads
-from attnviz.models.classifier import Classifier, ClassifierConfig
+from attnviz.models.checkpoint import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderBlock, EncoderConfig
 from attnviz.models.loading import find_model
 from attnviz.models.predicting import probabilities

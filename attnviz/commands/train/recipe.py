@@ -10,8 +10,7 @@ from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.training import Examples, Training
 from attnviz.errors import InvalidSource, InvalidText
 from attnviz.models import tokenizer
-from attnviz.models.checkpoint import Checkpoint
-from attnviz.models.classifier import Classifier, ClassifierConfig
+from attnviz.models.checkpoint import Checkpoint, Classifier, ClassifierConfig
 from attnviz.models.device import enough_memory, pick, seeded
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.tokenizer import TextTokenizer

@@ -28,8 +28,7 @@ from attnviz.inputs import Inputs
 from attnviz.measures.classification import accuracy, calibration_error, draw_calibrated_error, log_loss
 from attnviz.measures.concentration import make_uniform
 from attnviz.measures.patterns import measure_patterns
-from attnviz.models.checkpoint import load_checkpoint, save_checkpoint
-from attnviz.models.classifier import Classifier
+from attnviz.models.checkpoint import Classifier, load_checkpoint, save_checkpoint
 from attnviz.models.classifier_model import checkpoint_model
 from attnviz.models.device import describe_device, keep_freed_memory, pick
 from attnviz.models.encoder_model import EncoderModel

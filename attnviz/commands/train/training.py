@@ -28,7 +28,7 @@ from attnviz.commands.train.pretraining import Pretraining, Windows
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.display import shorten_name
 from attnviz.errors import ExecutionError, InvalidModel
-from attnviz.models.classifier import Classifier, fit_temperature
+from attnviz.models.checkpoint import Classifier, fit_temperature
 from attnviz.models.device import seeded
 from attnviz.models.encoder import PAD_ID
 from attnviz.models.predicting import Ids, cut_text, logits, pad, shuffle_batches, stretch

@@ -80,7 +80,8 @@ class HeldPass(WordInputs):  # type: ignore[no-untyped-call]
         if not any(ran.varies):
             self._dead.add(node)
         elif ran.name in HELD:
-            self._hold(node)
+            self._dead.add(node)
+            node.register_hook(lambda given, _: (None,) * len(given))
         elif ran.name in RULES:
             RULES[ran.name](self, node, ran)
         elif is_kernel(ran.name):  # attends by weights that are held: from the values alone
@@ -102,10 +103,6 @@ class HeldPass(WordInputs):  # type: ignore[no-untyped-call]
     def _varies(self, given: Any) -> bool:
         """Tell whether a tensor comes from the words; parameters are frozen."""
         return isinstance(given, Tensor) and given.requires_grad and given.grad_fn not in self._dead
-
-    def _hold(self, node: Any) -> None:
-        self._dead.add(node)
-        node.register_hook(lambda given, _: (None,) * len(given))
 
     def _leave(self, module: nn.Module, given: tuple[Any, ...], output: Any) -> Any:
         self.settle()

@@ -158,18 +158,15 @@ def make_labelled_subject(
     Raises InvalidOption for one that the model does not have, and where several numbers leave it open which is meant.
     """
     if answers.kind == "score":
-        _check_score(answers, question, read[2].model)
+        model = read[2].model
+        if question.against is not None:
+            problem = f"--against {question.against[:60]!r} is for labels, and {model} answers with a number"
+            raise InvalidOption(problem, hint="Leave it out: a number is explained against 0.")
+        if question.target is None and len(answers.labels) > 1:
+            hint = f"Choose one with --{question.option}: {list_first(answers.labels, MAX_NAMED, escape_for_display)}."
+            raise InvalidOption(f"{model} answers with {len(answers.labels)} numbers", hint=hint)
     answering = replace(answering, answers=answers)
     return make_subject(answering, read, question, partial(_find_answer, answers), answers.labels.__getitem__)
-
-
-def _check_score(answers: AnswerInfo, question: Question, model: str) -> None:
-    if question.against is not None:
-        problem = f"--against {question.against[:60]!r} is for labels, and {model} answers with a number"
-        raise InvalidOption(problem, hint="Leave it out: a number is explained against 0.")
-    if question.target is None and len(answers.labels) > 1:
-        hint = f"Choose one with --{question.option}: {list_first(answers.labels, MAX_NAMED, escape_for_display)}."
-        raise InvalidOption(f"{model} answers with {len(answers.labels)} numbers", hint=hint)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float, Float64
 from torch import Tensor
 
 from attnviz.errors import InvalidModel
-from attnviz.models.ablation import change_heads
+from attnviz.models.ablation import OutputWeights, silence_heads
 from attnviz.models.attribution.subject import Subject, frozen
 from attnviz.models.capture.captured import Asked
 from attnviz.models.decomposition.blocks import StreamBlock, replace_state
@@ -184,13 +184,8 @@ class Stream:
 
     def answer_without(self, head: HeadName) -> Logits:
         """Return the model's logits when a head gives nothing, at any token."""
-        projection = self.blocks[head.layer].projection
-        part = head.head * projection.weight.shape[2] + torch.arange(projection.weight.shape[2])
-
-        def remove(heads: Tensor) -> Tensor:
-            return heads.index_fill(-1, part.to(heads.device), 0)
-
-        with change_heads(projection.module, remove):
+        block = self.blocks[head.layer]
+        with silence_heads([OutputWeights(block.projection.module, block.n_heads)], [(0, head.head)]):
             return self._read_logits()
 
     @torch.no_grad()

@@ -18,20 +18,11 @@ from torch import Tensor, nn
 from attnviz.bounded import check_room
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.images import Photo
+from attnviz.models import locating
 from attnviz.models.device import enough_memory, versions
 from attnviz.models.huggingface.generating import write_greedily
 from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.huggingface.weights import is_asked, others_failure
-from attnviz.models.locating import (
-    Inputs,
-    Places,
-    find_markers,
-    find_pixels,
-    locate,
-    measure_covers,
-    read_shares,
-    read_states,
-)
 from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.models.recording.labels import tokens_of
 from attnviz.models.recording.record import record
@@ -42,7 +33,7 @@ from attnviz.records.grid import Grid
 
 # What is known of an image before its attention is recorded: of which kind of token what is written is, that, the group
 # of attentions that has patches, and where these are.
-Seen = tuple[int, tuple[int, ...], str, Places]
+Seen = tuple[int, tuple[int, ...], str, locating.Places]
 MAX_RATIO = 8  # of an image's longer side to the shorter one: many models make the shorter one as long as they want it
 OF_PIXELS = 14  # numbers of each that is given: its gradients, and where it lies
 SMALLER = "An image that is smaller, or less long and narrow, has fewer; "
@@ -129,7 +120,7 @@ class ImageModel(HuggingFaceModel):
             return None
         what, said, read = found
         whole = read(with_all)
-        number, (shown, *elsewhere) = measure_covers(measure, photo.image, places.box, look)
+        number, (shown, *elsewhere) = locating.measure_covers(measure, photo.image, places.box, look)
         return CoverTest(what, said, number, shown, tuple(elsewhere))
 
     def _choose_answer(
@@ -152,7 +143,7 @@ class ImageModel(HuggingFaceModel):
             return None
         return "output", "", lambda each: each.last_hidden_state[0, queries[0]]
 
-    def _see(self, photo: Photo, inputs: Inputs) -> Seen:
+    def _see(self, photo: Photo, inputs: locating.Inputs) -> Seen:
         """Find where in its input the image is, and let the model write: once, while it reads one image."""
         if photo.sha256 not in self.seen:
             written: tuple[int, ...] = ()
@@ -168,7 +159,7 @@ class ImageModel(HuggingFaceModel):
             self.seen[photo.sha256] = self._find_kind(inputs, written, group), written, group, places
         return self.seen[photo.sha256]
 
-    def _find_kind(self, inputs: Inputs, written: Sequence[int], group: str) -> int:
+    def _find_kind(self, inputs: locating.Inputs, written: Sequence[int], group: str) -> int:
         """Find by which kind of token what is written is told from what is read, where that may look ahead."""
         if len(written) < 2:
             return 0
@@ -206,7 +197,7 @@ class ImageModel(HuggingFaceModel):
         taken = {*signature(self.loaded.model.forward).parameters} - {"labels"}
         return {name: each for name, each in found.items() if name in taken}
 
-    def _attend(self, inputs: Inputs) -> Any:
+    def _attend(self, inputs: locating.Inputs) -> Any:
         with enough_memory(), torch.inference_mode(), others_failure(self.name, InvalidModel, HINT):
             return self.loaded.model(**inputs)
 
@@ -214,7 +205,7 @@ class ImageModel(HuggingFaceModel):
         processor: Any = self.loaded.tokenizer
         return str(processor.tokenizer.decode([token]))
 
-    def _find_places(self, photo: Photo, inputs: Inputs) -> tuple[str, Places]:
+    def _find_places(self, photo: Photo, inputs: locating.Inputs) -> tuple[str, locating.Places]:
         """Find the last attention whose positions are parts of the image, and name those that are not."""
         model, why, followed = self.loaded.model, "no attention of one text to itself", list[str]()
         with record(heads=[0]) as recording:
@@ -227,9 +218,9 @@ class ImageModel(HuggingFaceModel):
             elif len(maps) == 1 and maps[0].self_attention and layers[group]:
                 followed.append(group)
         del recording, maps  # whose weights take room
-        shares = read_shares(lambda image: self._prepare(photo, image), photo.image.size)
-        name, pixels = find_pixels(inputs)
-        markers = find_markers(model)
+        shares = locating.read_shares(lambda image: self._prepare(photo, image), photo.image.size)
+        name, pixels = locating.find_pixels(inputs)
+        markers = locating.find_markers(model)
         pixels = pixels.clone().requires_grad_()
         room = self._work(0, 0, EVERY).fixed + OF_PIXELS * FLOAT32 * pixels.numel()
 
@@ -239,9 +230,9 @@ class ImageModel(HuggingFaceModel):
         for group in followed:
             before = [each for name, several in layers.items() if name != group for each in several]
             with enough_memory(), others_failure(self.name, InvalidModel, HINT):
-                states = read_states(model, {**inputs, name: pixels}, layers[group][0], before, check)
-            found = locate(states, pixels, shares, {} if is_asked(model) else markers)
-            if isinstance(found, Places):
+                states = locating.read_states(model, {**inputs, name: pixels}, layers[group][0], before, check)
+            found = locating.locate(states, pixels, shares, {} if is_asked(model) else markers)
+            if isinstance(found, locating.Places):
                 return group, found
             why = f"in {group} {found}"
         raise InvalidModel(f"which position of {self.name} is which part of the image is not known: {why}", hint=HINT)
@@ -253,7 +244,7 @@ def _list_layers(group: str, model: nn.Module) -> list[nn.Module]:
     return [module for name, module in model.named_modules() if pattern.fullmatch(name)]
 
 
-def _append(inputs: Inputs, written: Sequence[int], kind: int) -> Mapping[str, Any]:
+def _append(inputs: locating.Inputs, written: Sequence[int], kind: int) -> Mapping[str, Any]:
     """Append written tokens to every input that has one number per token: ids, mask, and else their `kind`."""
     length, found = inputs["input_ids"].shape if written else (), dict(inputs)
     for name, each in inputs.items():

@@ -12,8 +12,7 @@ from attnviz.commands.compare.spec import CompareSpec
 from attnviz.errors import InvalidOption, InvalidSelection, InvalidText
 from attnviz.measures.concentration import entropy
 from attnviz.models import tokenizer
-from attnviz.models.checkpoint import Checkpoint, save_checkpoint
-from attnviz.models.classifier import Classifier, ClassifierConfig
+from attnviz.models.checkpoint import Checkpoint, Classifier, ClassifierConfig, save_checkpoint
 from attnviz.models.encoder import EncoderConfig
 from attnviz.options import build
 from attnviz.running import Progress, Result

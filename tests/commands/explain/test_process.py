@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.models import arithmetic
+from attnviz.models import attention
 from tests.attacks.endings import RunHere, notes, refused, worked
 
 TEXT = "the film was not good but the acting saved it"
@@ -79,7 +79,7 @@ def test_what_cannot_be_is_refused(asked: tuple[str, ...], said: str, run_here: 
 def test_arithmetic_that_does_not_give_the_models_output_ends_in_failure(
     run_here: RunHere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arithmetic, "TOLERANCE", 0.0)
+    monkeypatch.setattr(attention, "TOLERANCE", 0.0)
     refused(run_here("explain", "--text", TEXT, "--by-hand"), "does not give what layer 0 of the model gives", code=1)
 
 

@@ -15,8 +15,7 @@ from attnviz.commands.train.recipe import begin, choose_held_out
 from attnviz.commands.train.run import describe_heads
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.training import Training
-from attnviz.models.checkpoint import load_checkpoint
-from attnviz.models.classifier import fit_temperature
+from attnviz.models.checkpoint import fit_temperature, load_checkpoint
 from attnviz.models.classifier_model import checkpoint_model
 from attnviz.models.encoder_model import EncoderModel
 from attnviz.models.predicting import logits
