@@ -177,7 +177,6 @@ def average_heads(
 
 COPIES = 64  # of a text in one pass
 Answers = Float[np.ndarray, "_ label"]  # of copies, or of heads
-MeanOutputs = Float[np.ndarray, "layer d_model"]  # the heads of a layer side by side
 
 
 def answers_without_heads(
@@ -186,12 +185,13 @@ def answers_without_heads(
     ids: Ids,
     other: Ids,
     kinds: Sequence[str],
-    means: MeanOutputs | None = None,
+    means: Float[np.ndarray, "layer d_model"] | None = None,
 ) -> tuple[Answers, dict[str, Answers]]:
     """Return the answer to a text, and by kind those without each head, layer after layer. `other` is another text.
 
-    zero: the head adds nothing. mean: each query gets what the head gives on average, of `mean_outputs`. uniform: each
-    query attends to all keys alike. queries: it attends as the query at its place in the other text would.
+    zero: the head adds nothing. mean: each query gets what the head gives on average, of `mean_outputs`, heads of a
+    layer side by side. uniform: each query attends to all keys alike. queries: it attends as the query at its place in
+    the other text would.
     """
     assert means is not None or "mean" not in kinds
     classifier.eval()

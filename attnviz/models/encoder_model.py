@@ -127,7 +127,7 @@ class EncoderModel:
         return [OutputWeights(each.output, self.n_heads) for each in projected]
 
     def _record(self, encoding: Encoding, text: str, text_name: str, choice: LayersAndHeads) -> AttentionMaps:
-        layers, heads = self._choose(choice)
+        layers, heads = choice.layers_of(self.n_layers, self.name), choice.heads_of(self.n_heads, self.name)
         attendable, n_tokens, norms = self.attendable(encoding), len(encoding.ids), list[Norms]()
         weights = np.empty((len(layers), len(heads), n_tokens, n_tokens), dtype=np.float32)
 
@@ -157,10 +157,6 @@ class EncoderModel:
             value_norms=np.stack(norms) if norms else None,
         )
 
-    def _choose(self, choice: LayersAndHeads) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the numbers of layers and heads. Raises InvalidSelection for one that there is not."""
-        return choice.layers_of(self.n_layers, self.name), choice.heads_of(self.n_heads, self.name)
-
     def attend_factored(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> FactoredMaps:
         """Attend over one text, worked out on the CPU, of which only what weights are worked out from is held.
 
@@ -175,7 +171,7 @@ class EncoderModel:
         if self.device.type != "cpu":  # only the CPU's kernel gives the sums of the rows' exponentials
             on_cpu = self._with(deepcopy(self.encoder), torch.device("cpu"))
             return on_cpu.attend_factored(text, text_name, choice)
-        layers, heads = self._choose(choice)
+        layers, heads = choice.layers_of(self.n_layers, self.name), choice.heads_of(self.n_heads, self.name)
         encoding = self.tokenizer.encode(text, self.spec.max_tokens, self.spec.keep)
         n_tokens = len(encoding.ids)
         work = self._work(n_tokens, choice)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import distribution, distributions, version
 from math import inf
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from attnviz import store
 from attnviz.bounded import MAX_JSON, check_file_size, check_room, is_file, read_bytes
@@ -146,7 +146,7 @@ class ConvertedReference(PackagedReference):
             check_source(model, self.source)
             load(f"attnviz.models.huggingface.converting:{model.convert}")(self.source, folder)
             written = sorted(folder.iterdir())
-            files = {each.name: WrittenFile(each.stat().st_size, compute_sha256(each))._asdict() for each in written}
+            files = {each.name: {"n_bytes": each.stat().st_size, "sha256": compute_sha256(each)} for each in written}
             about = {"source": model.origin, "files": files}
             store.write(folder / MANIFEST, (json.dumps(about, indent=1) + "\n").encode())
 
@@ -166,12 +166,12 @@ class ConvertedReference(PackagedReference):
         # Settings files change numbers as weights do, and the library might read a file that was put there. The
         # weights, 538 MB of SmolLM2 and .43 CPU seconds, are left to who loads them, which works out their sha256.
         for file in sorted(folder.iterdir()):
-            known = written.get(file.name)
-            if file.name in (MANIFEST, WEIGHTS) or (known and is_file(file) and compute_sha256(file) == known.sha256):
+            known = written.get(file.name, {}).get("sha256")
+            if file.name in (MANIFEST, WEIGHTS) or (known and is_file(file) and compute_sha256(file) == known):
                 continue
             raise InvalidModel(f"{file} is not as it was when {folder.name} was converted", hint=REMOVE)
         found = find_files(folder, "", self.spec.max_memory)
-        return replace(found, origin=self.packaged.origin, sha256=written[WEIGHTS].sha256)
+        return replace(found, origin=self.packaged.origin, sha256=written[WEIGHTS]["sha256"])
 
 
 def find_packaged(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReference | None:
@@ -212,29 +212,25 @@ def find_folder(model: PackagedModel) -> Path:
     return find_cache() / f"{model.name}-{model.sha256[:12]}"
 
 
-class WrittenFile(NamedTuple):
-    """What a file was when it was written."""
-
-    n_bytes: int
-    sha256: str
-
-
 def is_whole(folder: Path) -> bool:
     """Return whether all files are there that were written when it was converted, of their sizes."""
     try:
         return all(
-            check_file_size(folder / name, inf, InvalidModel) == each.n_bytes
+            check_file_size(folder / name, inf, InvalidModel) == each["n_bytes"]
             for name, each in read_manifest(folder).items()
         )
     except InvalidModel:
         return False
 
 
-def read_manifest(folder: Path) -> dict[str, WrittenFile]:
-    """Return what was written into a folder, the weights at least. Raises InvalidModel where nothing says so."""
+def read_manifest(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return `n_bytes` and `sha256` of what was written into a folder, the weights at least, by the names of files.
+
+    Raises InvalidModel where nothing says so.
+    """
     try:
         found = json.loads(read_bytes(folder / MANIFEST, MAX_JSON, InvalidModel))["files"]
-        files = {str(name): WrittenFile(int(each["n_bytes"]), str(each["sha256"])) for name, each in found.items()}
+        files = {name: {"n_bytes": int(each["n_bytes"]), "sha256": str(each["sha256"])} for name, each in found.items()}
         return {WEIGHTS: files[WEIGHTS], **files}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidModel(f"{folder / MANIFEST} does not say what was written", hint="Remove the folder.") from error
