@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from attnviz import store
 from attnviz.commands.batch.manifests import to_bytes
 from attnviz.store.manifest import Entry, Manifest
 from tests.attacks.endings import (
@@ -27,7 +28,7 @@ from tests.attacks.endings import (
     wait_for,
     worked,
 )
-from tests.made import content
+from tests.made import content, random_maps
 from tests.process import PROGRAM, Run, RunCli, workers_of
 
 PICTURES = "figures/drawn-*/layer-0-head-0.png"
@@ -158,7 +159,7 @@ def test_a_disk_that_refuses_one_picture_has_its_own_exit_code(run_here: RunHere
 # --- Readers that leave, full disks behind a pipe and Ctrl-C: nothing half-written, and a fitting exit code ---
 
 
-LARGE = ("heatmap", "--text", "a b c d e " * 40, "--model", "dot", "--dpi", "40")
+RENDER = ("render", "attention.safetensors", "--dpi", "40")
 
 
 # Pipes
@@ -168,13 +169,14 @@ LARGE = ("heatmap", "--text", "a b c d e " * 40, "--model", "dot", "--dpi", "40"
 @pytest.mark.parametrize(
     ("args", "reader", "n_lines"),
     [
-        ((*LARGE, "--json"), "head -1", 1),
+        ((*RENDER, "--json"), "head -1", 1),
         (("vocab", "--json"), "sleep 0", 0),
     ],
     ids=["while a document is written", "before anything is written"],
 )
 def test_a_reader_that_leaves(args: tuple[str, ...], reader: str, n_lines: int, tmp_path: Path) -> None:
     """Silent, and the files are there. The first writes more than a pipe holds, so that it has to notice."""
+    store.save(random_maps(["a"] * 200), tmp_path / "attention.safetensors")
     script = f'"$@" | {reader}; exit ${{PIPESTATUS[0]}}'
     run = run_in(tmp_path, "bash", "-c", script, "bash", *PROGRAM, *args)
     assert run.exit_code == 1
@@ -197,16 +199,17 @@ def test_a_full_disk_behind_standard_output(args: tuple[str, ...], tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("args", "closed"),
-    [(("vocab",), ">&-"), (("heatmap", "--text", "a b", "--model", "dot"), "<&- >&- 2>&-")],
+    [(("vocab",), ">&-"), (RENDER, "<&- >&- 2>&-")],
     ids=["standard output", "all of them"],
 )
 def test_streams_that_are_closed(args: tuple[str, ...], closed: str, tmp_path: Path) -> None:
     """The files are written; there is nowhere to say so."""
     if shutil.which("sh") is None:
         pytest.skip("no shell on this machine")
+    store.save(random_maps(n_heads=1), tmp_path / "attention.safetensors")
     worked(run_in(tmp_path, "sh", "-c", f'"$@" {closed}', "sh", *PROGRAM, *args))
-    assert len(check_whole(tmp_path)) == (args[0] == "heatmap")
-    assert len(list(tmp_path.rglob("*.*"))) == (2 if args[0] == "heatmap" else 1)
+    assert len(check_whole(tmp_path)) == (args[0] == "render")
+    assert len(list(tmp_path.rglob("*.*"))) == 2
 
 
 # Ctrl-C

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -16,6 +17,7 @@ from tests.made import random_maps
 from tests.process import ROOT, Run, said_by
 
 DRAW = ("heatmap", "--text", "the cat sat", "--model", "dot", "--table", "none")
+RENDER = ("render", "attention.safetensors", "--table", "none")  # without torch, for runs that are processes
 SMALL = "tmpfs -o size=24k"  # less than one picture
 READ_ONLY = "tmpfs -o ro"
 
@@ -25,7 +27,8 @@ def on_disk(kind: str, folder: Path, before: str = "true") -> tuple[Run, dict[st
     disk = folder / "disk"
     disk.mkdir()
     mount = f"mount -t {kind} tmpfs disk && {before}"
-    done = with_disks(mount, "cp -R disk left", folder, "-m", "attnviz", *DRAW, "--out", "disk")
+    store.save(random_maps(n_heads=1), folder / "attention.safetensors")
+    done = with_disks(mount, "cp -R disk left", folder, "-m", "attnviz", *RENDER, "--out", "disk")
     return Run(done.returncode, done.stdout, done.stderr), {
         path.name: path.read_text(encoding="utf-8") for path in (folder / "left").iterdir()
     }
@@ -131,24 +134,28 @@ def run_without_rights(folder: Path, *args: str) -> subprocess.CompletedProcess[
     return said_by(command, cwd=folder, env=environment())
 
 
-@pytest.mark.parametrize("mode", [0o000, 0o444])  # not at all; listed, and not entered
-def test_a_folder_that_may_not_be_read_is_one_line(mode: int, subtests: pytest.Subtests, tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "attnviz" / "data" / "sample", tmp_path / "closed")
-    for name in ("neg", "pos"):
-        (tmp_path / "classes" / name).mkdir(parents=True)
-        (tmp_path / "classes" / name / "0.txt").write_text("a film")
-    closed = [tmp_path / "closed", tmp_path / "classes" / "neg"]
-    for folder in closed:
-        folder.chmod(mode)
+def test_a_folder_that_may_not_be_read_is_one_line(subtests: pytest.Subtests, tmp_path: Path) -> None:
+    """Not at all; or listed, and not entered."""
+    closed, asked = [], []
+    for mode in (0o000, 0o444):
+        below = tmp_path / f"{mode}"
+        shutil.copytree(ROOT / "attnviz" / "data" / "sample", below / "closed")
+        for name in ("neg", "pos"):
+            (below / "classes" / name).mkdir(parents=True)
+            (below / "classes" / name / "0.txt").write_text("a film")
+        for folder in (below / "closed", below / "classes" / "neg"):
+            folder.chmod(mode)
+            closed.append(folder)
+        asked += [(door, [re.sub("^c(?=losed|lasses)", f"{mode}/c", arg) for arg in DOORS[door]]) for door in DOORS]
     try:
-        done = run_without_rights(tmp_path, "-c", ONE_AFTER_ANOTHER, *map(json.dumps, DOORS.values()))
+        done = run_without_rights(tmp_path, "-c", ONE_AFTER_ANOTHER, *(json.dumps(args) for _, args in asked))
     finally:
         for folder in closed:
             folder.chmod(0o755)
     assert done.returncode == 0, done.stderr
-    for (door, args), line in zip(DOORS.items(), done.stdout.splitlines(), strict=True):
+    for (door, args), line in zip(asked, done.stdout.splitlines(), strict=True):
         code, _, err = json.loads(line)
-        with subtests.test(door):
+        with subtests.test(door, args=args):
             assert code in (2, 74), err
             *_, said = err.splitlines()
             assert said.startswith("error: ")
@@ -157,26 +164,19 @@ def test_a_folder_that_may_not_be_read_is_one_line(mode: int, subtests: pytest.S
                 assert "Permission denied" in said or "Is a directory" in said
 
 
-def test_files_of_earlier_runs_that_may_not_be_read_stay(tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
+def test_files_of_earlier_runs_that_may_not_be_read_stay_and_the_working_folder_may_be_one(tmp_path: Path) -> None:
+    here, out = tmp_path / "here", tmp_path / "out"
+    for folder in (here, out):
+        folder.mkdir()
     for name in ("attention.safetensors", "layer-0-head-0.png", "overview.svg"):
-        (tmp_path / "out" / name).write_bytes(b"attnviz")
-        (tmp_path / "out" / name).chmod(0)
-    done = run_without_rights(tmp_path, "-m", "attnviz", "heatmap", "the cat", "--heads", "1", "--out", "out")
-    assert done.returncode == 0, done.stderr
-    (tmp_path / "out" / "overview.svg").chmod(0o644)
-    assert (tmp_path / "out" / "overview.svg").read_bytes() == b"attnviz"
-
-
-def test_a_working_folder_that_may_not_be_read(tmp_path: Path) -> None:
-    (tmp_path / "here").mkdir()
-    (tmp_path / "here").chmod(0)
-    if os.geteuid() != 0:
-        pytest.skip("only root can begin there")
+        (out / name).write_bytes(b"attnviz")
+        (out / name).chmod(0)
+    if os.geteuid() == 0:  # only root can begin there
+        here.chmod(0)
     try:
-        done = run_without_rights(
-            tmp_path / "here", "-m", "attnviz", "heatmap", "the cat", "--out", str(tmp_path / "out")
-        )
+        done = run_without_rights(here, "-m", "attnviz", *DRAW, "--out", str(out))
     finally:
-        (tmp_path / "here").chmod(0o755)
+        here.chmod(0o755)
     assert done.returncode == 0, done.stderr
+    (out / "overview.svg").chmod(0o644)
+    assert (out / "overview.svg").read_bytes() == b"attnviz"

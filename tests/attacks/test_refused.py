@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-import attnviz
+from attnviz import store
 from attnviz.commands.batch.manifests import to_bytes
+from attnviz.records import AttentionMaps
 from attnviz.store.manifest import Entry, Manifest
 from tests.attacks.endings import RunHere, check_streams, check_whole, environment, notes, refused, run_in, worked
+from tests.made import random_maps
 from tests.process import PROGRAM, Run, RunCli
 
 LONG = "x" * 300
@@ -21,10 +23,6 @@ OPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "nobody's home": (("--text", "a", "--model", "~nouser/x"), "no model or checkpoint folder '~nouser/x'"),
     "weights beyond all": (("--text", "a", "--d-model", "65536"), "the weights of 1 layers of 65536 need"),
 }
-
-
-def test_no_tokens_on_standard_input(run_cli: RunCli) -> None:
-    refused(run_cli("heatmap", "--text-file", "-", "--json", stdin=b"\n"), "no tokens in the text")
 
 
 @pytest.mark.parametrize(("given", "said"), OPTIONS.values(), ids=OPTIONS)
@@ -76,8 +74,9 @@ def test_a_name_that_no_file_can_have(args: tuple[str, ...], code: int, run_here
 def test_too_few_open_files(n_files: int, tmp_path: Path) -> None:
     if shutil.which("sh") is None:
         pytest.skip("no shell on this machine")
+    store.save(random_maps(), tmp_path / "attention.safetensors")
     limited = ("sh", "-c", f'ulimit -n {n_files} && exec "$@"', "sh", *PROGRAM)
-    run = run_in(tmp_path, *limited, "heatmap", "--text", "a b")
+    run = run_in(tmp_path, *limited, "render", "attention.safetensors")
     assert run.exit_code in (0, 1)
     assert run.exit_code == 0 or run.stderr.startswith("error: too many open files")
 
@@ -102,8 +101,8 @@ def test_names_reach_the_terminal_written_out(given: tuple[str, ...], run_here: 
 # --- Terminals, locales, homes and configuration files of every kind: the same numbers, whole, and the same bytes ---
 
 
-TEXT = "猫 sat on the ⌘ mat"
-DRAW = ("--heads", "2", "--dpi", "40", "--table", "full")
+PIECES = ["猫", "sat", "on", "the", "⌘", "mat"]
+DRAW = ("--dpi", "40", "--table", "full")
 NO_HOME = dict.fromkeys(("HOME", "MPLCONFIGDIR", "HF_HOME", "XDG_CACHE_HOME"), "/dev/null")
 SURROUNDINGS: dict[str, dict[str, str | None]] = {
     "LANG=C TERM=dumb no home": {"LANG": "C", "LC_ALL": "C", "TERM": "dumb", "HOME": None},
@@ -127,9 +126,9 @@ axes.facecolor: ][
 """
 
 
-def check_numbers(run: Run, folder: Path) -> None:
+def check_numbers(run: Run, maps: AttentionMaps) -> None:
     """Every weight of both heads of both layers stands in the output with its three digits, in order."""
-    expected = [f"{weight:.3f}" for weight in attnviz.load(folder / "attention/attention.safetensors").weights.flat]
+    expected = [f"{weight:.3f}" for weight in maps.weights.flat]
     shown = re.findall(r"(?<![\d.])[01]\.\d{3}(?!\d)", run.stdout)
     assert shown[: len(expected)] == expected
     assert len(expected) == 2 * 2 * 6 * 6
@@ -137,14 +136,12 @@ def check_numbers(run: Run, folder: Path) -> None:
 
 @pytest.mark.parametrize("env", SURROUNDINGS.values(), ids=SURROUNDINGS)
 def test_it_works_and_no_digit_is_cut(env: Mapping[str, str | None], run_cli: RunCli, tmp_path: Path) -> None:
-    given: tuple[str, ...] = ("--text", TEXT)
-    if "PYTHONUTF8" in env:  # then Python cannot read an argument, but a file is UTF-8 wherever it is read
-        (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
-        given = ("--text-file", "text.txt")
+    maps = random_maps(PIECES, n_layers=2)
+    store.save(maps, tmp_path / "attention.safetensors")
     # Only so that a run without a home does not write into the home of whoever runs the tests.
     elsewhere = {f"XDG_{kind.upper()}_HOME": f"{environment()['HOME']}/.{kind}" for kind in ("cache", "config")}
-    run = worked(run_cli("heatmap", *given, *DRAW, env={**elsewhere, **env}))
-    check_numbers(run, tmp_path)
+    run = worked(run_cli("render", "attention.safetensors", *DRAW, env={**elsewhere, **env}))
+    check_numbers(run, maps)
     assert notes(run) == []  # of a home that cannot be written, too
     ascii_only = "PYTHONIOENCODING" in env or "PYTHONUTF8" in env
     for sign in "猫⌘":
@@ -164,7 +161,7 @@ def test_a_hostile_matplotlibrc(run_cli: RunCli, run_here: RunHere, tmp_path: Pa
     asked = ("heatmap", "--text", "the $cat$ sat", "--model", "dot", "--format", "png,svg,pdf", "--table", "none")
     worked(run_here(*asked, "--out", "without"))
     (tmp_path / "matplotlibrc").write_text(HOSTILE_SETTINGS, encoding="utf-8")
-    env = {"MATPLOTLIBRC": str(tmp_path / "matplotlibrc"), "MPLBACKEND": "tkagg"}
+    env = {**NO_HOME, "MATPLOTLIBRC": str(tmp_path / "matplotlibrc"), "MPLBACKEND": "tkagg"}
     worked(run_cli(*asked, "--out", "with", env=env))
     expected = {path.name: path.read_bytes() for path in (tmp_path / "without").iterdir()}
     assert {path.name: path.read_bytes() for path in (tmp_path / "with").iterdir()} == expected

@@ -6,6 +6,10 @@ is a GIF of several.
 
 from __future__ import annotations
 
+from attnviz.renderers.figure.style import AUTO, PAPER, colour_map, drawing
+
+# isort: split
+
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -21,7 +25,6 @@ from attnviz.renderers.figure.layout import FigurePlan, Room, fits_digits, maps_
 from attnviz.renderers.figure.page import png_of
 from attnviz.renderers.figure.paint import paint
 from attnviz.renderers.figure.plan import plan
-from attnviz.renderers.figure.style import AUTO, PAPER, colour_map, drawing
 from attnviz.renderers.figure.text import missing
 from attnviz.renderers.figure.words import plan_text
 from attnviz.report import Calculation, Charts, FigureStyle, Graph, Heatmap, HeatmapGrid, Picture, Report, WeightFactors
