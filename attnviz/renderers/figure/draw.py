@@ -13,18 +13,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import Normal
 from matplotlib.text import Text
 
-from attnviz.renderers.figure.layout import (
-    MAX_LINES,
-    NUMBER_PAD,
-    POINT,
-    TICK,
-    Box,
-    FigurePlan,
-    PlacedMap,
-    Plan,
-    TextLine,
-    line_room,
-)
+from attnviz.renderers.figure import layout
+from attnviz.renderers.figure.layout import POINT, TICK, Box, FigurePlan, PlacedMap, Plan, TextLine
 from attnviz.renderers.figure.scale import OVER_IMAGE, Colours, colours_of, ground, ink_on, numbers_in
 from attnviz.renderers.figure.style import FONT_FILES, HAIRLINE
 from attnviz.renderers.figure.text import drawable, is_plain
@@ -130,7 +120,7 @@ def _draw_lines(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours
     axes.set_axis_off()
     shares = np.ma.filled(colours.norm(cells), 0.0)
     rows, columns = np.nonzero(shares > 0)
-    order = np.argsort(shares[rows, columns], kind="stable")[-MAX_LINES:]
+    order = np.argsort(shares[rows, columns], kind="stable")[-layout.MAX_LINES :]
     rows, columns = rows[order], columns[order]
     queries, keys = (max(cells.shape) / number for number in cells.shape)  # a few are spread over the height of many
     ends = np.stack(
@@ -140,7 +130,7 @@ def _draw_lines(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours
         ],
         1,
     )
-    room = line_room(plan.cells)
+    room = layout.line_room(plan.cells)
     weights = np.minimum(weights[rows, columns], 1.0)
     widths = THIN + (max(2 * THIN, THICK * room) - THIN) * weights
     inks = colours.cmap(shares[rows, columns])
@@ -177,7 +167,7 @@ def draw_bar(axes: Axes, plan: FigurePlan, colours: Colours) -> None:
     (bar.ax.xaxis if across == "horizontal" else bar.ax.yaxis).set_visible(True)
     bar.ax.minorticks_off()
     bar.set_ticks([tick for tick, _ in plan.ticks], labels=[text for _, text in plan.ticks], minor=False)
-    bar.ax.tick_params(length=TICK / POINT, width=HAIRLINE, pad=NUMBER_PAD, labelsize=plan.sizes.axis)
+    bar.ax.tick_params(length=TICK / POINT, width=HAIRLINE, pad=layout.NUMBER_PAD, labelsize=plan.sizes.axis)
     bar.ax.tick_params(color=plan.theme.frame, labelcolor=plan.theme.grey)
     bar.outline.set(linewidth=HAIRLINE, edgecolor=plan.theme.frame)
     assert bar.solids is not None

@@ -9,41 +9,10 @@ from itertools import chain
 from math import ceil, floor, inf
 from typing import Any, NamedTuple
 
+from attnviz.renderers.figure import layout
 from attnviz.renderers.figure.colour_bar import Across, BarPlan, place_bar, plan_bar
-from attnviz.renderers.figure.header import (
-    HATCHED,
-    MARGIN,
-    MIN_WIDTH,
-    ceil_to_pixel,
-    frame,
-    header_of,
-    height_of,
-    paragraph,
-)
-from attnviz.renderers.figure.layout import (
-    GAP,
-    LABEL_PAD,
-    MAX_LINES,
-    PAD,
-    POINT,
-    TICK,
-    Align,
-    Box,
-    Cells,
-    FigurePlan,
-    Labels,
-    PlacedMap,
-    Room,
-    TextLine,
-    count_maps,
-    is_small,
-    line_room,
-    maps_of,
-    name_pairs,
-    plan_cells,
-    plan_labels,
-    shape_of,
-)
+from attnviz.renderers.figure.header import MARGIN, MIN_WIDTH, ceil_to_pixel, frame, header_of, height_of, paragraph
+from attnviz.renderers.figure.layout import GAP, PAD, POINT, TICK, Box, Cells, Labels, PlacedMap, Room, TextLine
 from attnviz.renderers.figure.scale import LEAST_WRITTEN, plan_limits, plan_ticks
 from attnviz.renderers.figure.style import GREY, INK
 from attnviz.renderers.figure.text import ASCENT, extent, ordinal, wrap_evenly
@@ -88,7 +57,7 @@ def list_caveats(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], sc
     """List what the picture cannot show by itself."""
     texts, first = [], grid.maps[0]
     if not grid.lines and not all(each.is_of_pairs or each.allowed.all() for each in grid.maps):
-        texts.append(HATCHED[first.has_queries or first.has_keys])
+        texts.append("hatched: not attendable" if first.has_queries or first.has_keys else "hatched: not measured")
     if labels[0].step == 0 and first.row_axis == Heatmap.row_axis:
         texts.append(READING if grid.small else "tokens are not labelled, for want of room")
     shape = [max(sizes) for sizes in zip(*(heatmap.values.shape for heatmap in grid.maps), strict=True)]
@@ -104,10 +73,12 @@ def list_caveats(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], sc
     if labels[1].places is not None:
         texts.append(f"of the {'keys' if grid.lines else 'columns'}, those that get most are named first")
     low, _ = plan_limits(scale)
-    if grid.lines and any((heatmap.shade(scale)[heatmap.allowed] > low).sum() > MAX_LINES for heatmap in grid.maps):
-        texts.append(f"of each head, the {MAX_LINES} strongest lines are drawn")
+    if grid.lines and any(
+        (heatmap.shade(scale)[heatmap.allowed] > low).sum() > layout.MAX_LINES for heatmap in grid.maps
+    ):
+        texts.append(f"of each head, the {layout.MAX_LINES} strongest lines are drawn")
     if grid.lines:
-        thicker = "thicker" if line_room(cells) == 1 else "thicker and less faint"
+        thicker = "thicker" if layout.line_room(cells) == 1 else "thicker and less faint"
         texts.append(f"the {thicker} a line, the larger its weight")
     if cells.annotated and any((abs(each.values[each.allowed]) < LEAST_WRITTEN).any() for each in grid.maps):
         texts.append(f"cells without a number: less than {LEAST_WRITTEN:.3f}".replace("0.", "."))
@@ -159,7 +130,7 @@ def say_above(picture: Heatmap | HeatmapGrid) -> tuple[list[str], list[str]]:
 
     One map alone has the picture's title over it, and small ones have nothing.
     """
-    if isinstance(picture, Heatmap) or is_small(picture):
+    if isinstance(picture, Heatmap) or layout.is_small(picture):
         return [], []
     titles = [heatmap.title if picture.edges is None else "" for heatmap in picture.maps]
     return titles, [heatmap.note for heatmap in picture.maps]
@@ -265,12 +236,12 @@ def write_tokens(
 
     Rows are labelled in the first column of maps only, columns only where no map follows below.
     """
-    (beside, below), ink, away = labels, room.theme.find_ink(INK), TICK + LABEL_PAD * POINT
+    (beside, below), ink, away = labels, room.theme.find_ink(INK), TICK + layout.LABEL_PAD * POINT
     for index, place in enumerate(places):
         rows, columns = (list(enumerate(names)) for names in (place.heatmap.rows, place.heatmap.columns))
         (left, top, width, height), end = place.box, place.box.left + place.box.width + TICK + PAD
         if room.look.kind == "lines":
-            sides: tuple[tuple[Any, Labels, float, Align], ...]
+            sides: tuple[tuple[Any, Labels, float, layout.Align], ...]
             sides = (rows, beside, left - TICK - PAD, "right"), (columns, below, end, "left")
             for tokens, label, x, align in sides:
                 pitch = max(len(rows), len(columns)) / len(tokens) * cells.rows.length
@@ -291,12 +262,12 @@ def write_tokens(
                 yield TextLine(name, x, under + rise, below.size, ink, "center")
 
 
-def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> FigurePlan:
+def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> layout.FigurePlan:
     """Plan the figure for maps of one size; wider than the width asked for where they do not fit."""
     look, sizes, dpi = room.look, room.sizes, room.look.dpi
     scale, edges = picture.scale or report.scale, picture.edges if isinstance(picture, HeatmapGrid) else None
-    cells, ticks = plan_cells(picture, room), plan_ticks(scale)
-    labels = plan_labels(picture, cells, room)
+    cells, ticks = layout.plan_cells(picture, room), plan_ticks(scale)
+    labels = layout.plan_labels(picture, cells, room)
     grid = _grid(picture, cells, labels, room)
     highest = min(grid.height, MAX_BAR_HEIGHT) if grid.small else grid.map_height
     bar = plan_bar(scale, ticks, (grid.width, highest), look.width, room)
@@ -328,7 +299,7 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
     notes = list_caveats(grid, cells, labels, scale)
     end, down = across.maps + grid.map_width + TICK + PAD, top + 0.36 * sizes.smallest * POINT
     pairs = [TextLine(pair, end, down + at, sizes.smallest) for at, pair in grid.pairs.items()]
-    return FigurePlan(
+    return layout.FigurePlan(
         **frame(picture, report, look, (across.width, lowest, GAP), [*header, *names, *bar_label, *pairs], notes),
         cells=cells,
         labels=labels,
@@ -344,8 +315,8 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
 
 def _grid(picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, Labels], room: Room) -> GridPlan:
     lines, dpi, sizes = room.look.kind == "lines", room.look.dpi, room.sizes.headings
-    small = is_small(picture)
-    sides = zip(cells[:2], shape_of(picture), strict=True)
+    small = layout.is_small(picture)
+    sides = zip(cells[:2], layout.shape_of(picture), strict=True)
     height, width = (side.count(number) * side.length for side, number in sides)
     if small:
         height, width = (ceil_to_pixel(side, dpi) for side in (height, width))
@@ -354,10 +325,10 @@ def _grid(picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, La
     beside = sum(label.room for label in labels) if lines else 0.0
     gaps = [min(most, max(MIN_BETWEEN, BETWEEN_SHARE * width)) for most in BETWEEN] if small else (GAP + beside, GAP)
     size, headings, above = wrap_headings(*say_above(picture), (width + beside) / POINT, sizes)
-    maps = maps_of(picture)
+    maps = layout.maps_of(picture)
     if labels[0].step == 0 and maps[0].backdrop is not None and not small:
         maps, gaps = tuple(replace(each, row_axis="", column_axis="") for each in maps), (BETWEEN[0], GAP)
-    pairs, footnote = name_pairs(picture, cells, room), "" if small else picture.footnote
+    pairs, footnote = layout.name_pairs(picture, cells, room), "" if small else picture.footnote
     beyond = labels[1].room if lines else 0.0
     if pairs:
         widest = max(extent(pair, room.sizes.smallest).width for pair in pairs.values())
@@ -367,7 +338,7 @@ def _grid(picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, La
         pairs, beyond, footnote = {}, 0.0, " · ".join(filter(None, (footnote, listed)))
     return GridPlan(
         maps=maps,
-        n_columns=count_maps(picture)[1],
+        n_columns=layout.count_maps(picture)[1],
         map_width=width,
         map_height=height,
         heading_size=size,

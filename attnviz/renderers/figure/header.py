@@ -17,7 +17,6 @@ from attnviz.words import say
 MARGIN = 0.12
 MIN_WIDTH = 3.2  # a title needs some room even over a single cell
 SWATCH_WIDTH, SWATCH_HEIGHT = 0.18, 0.09
-HATCHED = {True: "hatched: not attendable", False: "hatched: not measured"}  # whether maps are of queries or keys
 
 
 def refuse_width(name: str, look: FigureStyle, sizes: Sizes, needed: float) -> TooLarge:
@@ -92,11 +91,11 @@ def frame(
 ) -> dict[str, Any]:
     """Return what every picture has once all else has its place: small print under it, its height, its inks.
 
-    `place` is its width, where it ends but for small print, and how far below that begins. One of `HATCHED`, which has
-    a key, is the first of notes.
+    `place` is its width, where it ends but for small print, and how far below that begins. A note on what is hatched
+    has a key, and is the first.
     """
     (theme, sizes), (width, end, apart) = look_of(look.theme, look.font_size), place
-    is_hatched = not {*notes}.isdisjoint(HATCHED.values())
+    is_hatched = any(note.startswith("hatched") for note in notes)
     left = MARGIN + (SWATCH_WIDTH + PAD) * is_hatched
     said = " · ".join(say(text, look.lang) for text in notes)
     small_print = wrap(said, sizes.small, (width - left - MARGIN) / POINT)

@@ -1,10 +1,7 @@
 """Pictures as what matplotlib gives in Python: a figure of its own, or a map on axes that the user has."""
 
-from attnviz.renderers.figure.files import (
-    check_look,
-    draw_plan,
-    plan_picture,
-)  # the first import of matplotlib, kept silent
+# The first import of matplotlib, kept silent.
+from attnviz.renderers.figure.files import check_look, draw_plan, plan_picture
 
 # isort: split
 

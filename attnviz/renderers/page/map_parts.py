@@ -245,7 +245,4 @@ def _writing(tokens: object, positions: Sequence[int]) -> Mapping[str, object] |
     offsets = [tokens["offsets"][position] for position in positions]
     apart = [bool(here[0] > before[1]) for before, here in pairwise(offsets)]
     special = tokens["special"]
-    return {
-        "spaced": [False, *apart],
-        "special": [special[position] for position in positions],
-    }
+    return {"spaced": [False, *apart], "special": [special[position] for position in positions]}

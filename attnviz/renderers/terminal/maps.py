@@ -68,13 +68,7 @@ def shade_text(page: ScreenLayout, picture: Heatmap, scale: Scale) -> Iterator[T
         yield line
 
 
-def matrix(
-    page: ScreenLayout,
-    picture: Heatmap,
-    kind: TableKind,
-    width: int,
-    scale: Scale,
-) -> Iterator[Text]:
+def matrix(page: ScreenLayout, picture: Heatmap, kind: TableKind, width: int, scale: Scale) -> Iterator[Text]:
     """Yield one row per query, shaded, with as many digits as `width` holds; above it the map's own scale, if any.
 
     `scale` is that of the maps without one.
