@@ -8,23 +8,60 @@ import json
 import tomllib
 from collections.abc import Sequence
 from importlib.resources import files
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from attnviz.display import escape_for_display
 from attnviz.errors import InvalidText, TooLarge
+from attnviz.inputs import Inputs
 from attnviz.models.protocols import Ablatable, Traceable
 from attnviz.records import Tokens
 from attnviz.records.attention_trace import VerifiedTrace
 from attnviz.records.training_metrics import name_heads
 from attnviz.running.metrics import load_model_metrics
 from attnviz.text import Document
+from attnviz.views import captions
 from attnviz.words import Language, phrase, say
 
 MAX_TOKENS = 24  # of a sentence: with more, a table of every number is not read any more
 MAX_NUMBERS = 72_000  # of all models together: 340 kB of a page that may have 500
 MAX_HEADS = 8  # of which every choice is turned off
 MAX_LABELS = 3
+MAX_LENGTH = 500  # characters of the sentence, as it stands above the page
+MAX_LETTERS = 24  # of a token
+
+
+def describe_sentence(inputs: Inputs, language: Language) -> tuple[dict[str, Any], list[str]]:
+    """Return what a page holds of one sentence in the models, and what is to be said about it."""
+    (document,) = inputs.documents
+    models = [cast(Traceable, reference.open(inputs.corpus.texts)) for reference in inputs.models]
+    tokens = read_tokens(models[0], document)
+    notices = [*inputs.corpus.notices, *(note.text for note in captions.describe_unknown(tokens, "tokens"))]
+    if len(models) > 1 and read_tokens(models[1], document).pieces != tokens.pieces:
+        notices.append(f"{models[1].name} cuts the text into other tokens, and is left out")
+        del models[1:]
+    layers = choose_layers(models, len(tokens))
+    for model, chosen in zip(models, layers, strict=True):
+        if len(chosen) < model.n_layers:
+            shown = f"the last {len(chosen)} of {model.n_layers} layers of {model.name}"
+            notices.append(f"the page shows {shown}, and has no room for more")
+    n_tokens = len(tokens) - sum(tokens.special)
+    content = {
+        "text": escape_for_display(document.text, MAX_LENGTH),
+        "tokens": [
+            {"piece": escape_for_display(piece, MAX_LETTERS), "special": special}
+            for piece, special in zip(tokens.pieces, tokens.special, strict=True)
+        ],
+        "nUnknown": sum(tokens.unknown),
+        "nTokens": n_tokens,
+        "mostlyUnknown": tokens.mostly_unknown,
+        "cut": models[0].encode(document.text).n_tokens - n_tokens,
+        "models": [
+            describe_model(model, document, chosen, language) for model, chosen in zip(models, layers, strict=True)
+        ],
+    }
+    return content, notices
 
 
 def read_tokens(model: Traceable, document: Document) -> Tokens:
