@@ -187,8 +187,8 @@ def show_classes(survey: Survey) -> Iterator[Table | Note]:
     sizes, n_matched, n = classes.sizes, classes.n_matched, sum(classes.sizes.values())
     if not found:
         if len(sizes) > 1:
-            takes = f"{MIN_TEXTS} texts of each, about as long as one of another, and at most {MAX_CLASSES} classes"
-            here = f"{len(sizes):,}, from {min(sizes.values()):,} texts on, {n_matched:,} of {n:,} about as long"
+            takes = f"at most {MAX_CLASSES} classes, each of {MIN_TEXTS} texts that are about as long as one of another"
+            here = f"{len(sizes):,} of {min(sizes.values()):,} texts or more, {n_matched:,} of all {n:,} about as long"
             yield Note(f"Classes are not compared: that takes {takes} (here {here}).", is_detail=True)
         return
     rows: list[Row] = [
