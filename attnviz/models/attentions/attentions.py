@@ -13,17 +13,17 @@ from attnviz.errors import InvalidRecord
 from attnviz.models.attentions.readings import AXES, EXACT, Rows, find_axes, find_reason, read_axes, scale_rounded
 from attnviz.models.attentions.weights_file import WeightsRequest, check_row, read_weights
 from attnviz.models.capture.call import Call
-from attnviz.models.recording.assembly import About, provenance_of, record_of, span
+from attnviz.models.recording.assembly import provenance_of, record_of, span
 from attnviz.models.recording.groups import PADDING, Group, Names, Pieces, check_no_mask, read_names, real_tokens
 from attnviz.models.recording.labels import label
-from attnviz.records import AttentionMaps, Facts
+from attnviz.records import AttentionMaps, Facts, Provenance
 from attnviz.records.grid import Grid
 from attnviz.store.weights import FileWeights
 
 OF_KEYS = "The names are those of the keys: there are as many, and queries are called by their positions."
 UNEVEN = "Rows sum to {:.4f} to {:.4f}; numbers count them as if they summed to 1."
 CAUSAL = "No query gives any weight to a later token, so later tokens are taken as not attendable."
-UNTITLED = About(None, "", None, None)
+UNTITLED = Provenance("", "", None, "", "")
 PATCHES = "Give their places: Grid(…, at=range(4, 20)); or names of patches that differ by numbers alone."
 OF_PATCHES = "Patches are the {} tokens in a row whose names differ by numbers alone."
 
@@ -84,11 +84,12 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
         AttentionMaps(model='mine', text='“the cat sat”', layers=1, heads=2, queries=3, keys=3)
     """
     asked = WeightsRequest(tokens, keys, row, attention_mask, array, axes)
-    return make_maps(read_weights(attentions, asked), asked, About(model, "", trained, text_name))
+    about = Provenance("" if model is None else model, "", trained, "", "" if text_name is None else text_name)
+    return make_maps(read_weights(attentions, asked), asked, about)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # of infinite and too large weights, which are refused
-def make_maps(file: FileWeights, asked: WeightsRequest, about: About = UNTITLED) -> AttentionMaps:
+def make_maps(file: FileWeights, asked: WeightsRequest, about: Provenance = UNTITLED) -> AttentionMaps:
     """Make a record of weights and their names. Raises as `from_attentions` does.
 
     Each layer is a call of a single text, so that its tokens get their names, and padding goes, as in `attnviz.record`.
@@ -134,7 +135,7 @@ def make_maps(file: FileWeights, asked: WeightsRequest, about: About = UNTITLED)
     if file.name and rows == [None, None] and names.grid is None:
         guess.append("Tokens are called by their positions: no names were given.")
     facts = Facts(causal=bool(causal), guess=" ".join(guess), n_layers_in_model=file.n_layers)
-    about = replace(about, model=file.name or "module" if about.model is None else about.model, revision=file.revision)
+    about = replace(about, model=about.model or file.name or "module", revision=file.revision)
     settings = ("weights", "as given"), ("row", row), *((("array", file.array),) if file.array else ())
     numbers = file.layers if len(file.layers) == len(weights) else tuple(range(len(weights)))
     try:

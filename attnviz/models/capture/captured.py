@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float, Float32
@@ -135,16 +135,13 @@ class Asked:
     enable_gqa: bool = False
 
 
-class Recomputed(NamedTuple):
-    """The weights of a kernel. In a row that may attend to nothing all are 0."""
-
-    weights: Float32[Tensor, "batch head query key"]
-    attendable: Bool[Tensor, "batch query key"]  # by any head
-    error: float  # by which weights · value misses the output, relative to the largest value
-
-
-def recompute(asked: Asked, output: Tensor, what: str) -> Recomputed:
+def recompute(
+    asked: Asked, output: Tensor, what: str
+) -> tuple[Float32[Tensor, "batch head query key"], Bool[Tensor, "batch query key"], float]:
     """Work out the weights of a kernel, and hold them against its output.
+
+    Returns weights, all 0 in a row that may attend to nothing; which keys any head may attend to; and by how much
+    weights · value miss the output, relative to the largest value.
 
     In float32 at least, of what the kernel read: under autocast that was rounded to the dtype of its output.
     """
@@ -182,7 +179,7 @@ def recompute(asked: Asked, output: Tensor, what: str) -> Recomputed:
     error = float(worst) / max(largest, torch.finfo(exact).tiny)
     attendable = torch.ones((), dtype=torch.bool) if allowed is None else allowed.any(dim=1)
     attendable = attendable.expand(n_batch, n_queries, n_keys)
-    return Recomputed(weights, attendable, check_error(error, dtype, what))
+    return weights, attendable, check_error(error, dtype, what)
 
 
 @cache

@@ -40,7 +40,6 @@ class FactoredRows:
 
     factors: tuple[Factors, ...]
     fitting: tuple[Bool[np.ndarray, " query"] | None, ...]  # queries whose mask is that of the factors; None: all
-    n_heads: int  # of the call, also those that are not kept
 
     def __len__(self) -> int:
         return len(self.factors)
@@ -90,7 +89,7 @@ class Factoring:
             values = values[[head * len(values) // shape[1] for head in heads]]
             error = max(error, _measure_error(rows[-1], mask, values, output[row, heads]))
         fitting = tuple(None if mask.fitting is None else mask.fitting.numpy() for mask in masks)
-        return FactoredRows(tuple(rows), fitting, shape[1]), check_error(error, output.dtype, what)
+        return FactoredRows(tuple(rows), fitting), check_error(error, output.dtype, what)
 
     def _symbolic(self, asked: Asked, shape: Sequence[int], what: str) -> list[SymbolicMask]:
         """Read the mask of each row. Raises InvalidRecord for what is no window, padding or bias by distance."""

@@ -64,10 +64,10 @@ class Keeper:
         refuse_dropout(asked.dropout_p, what)
         if self._factoring is not None:
             return self._keep(seen, *self._factoring(asked, output, sums, what), how="factored")
-        found, allowed = recompute(asked, output, what), None
-        if not bool(found.attendable.all()):
-            allowed = found.attendable[:, None].expand(-1, n_heads, -1, -1).reshape(seen.sizes)
-        return self._keep(seen._replace(allowed=allowed), found.weights.flatten(0, 1), found.error)
+        weights, attendable, error = recompute(asked, output, what)
+        if not bool(attendable.all()):
+            seen = seen._replace(allowed=attendable[:, None].expand(-1, n_heads, -1, -1).reshape(seen.sizes))
+        return self._keep(seen, weights.flatten(0, 1), error)
 
     def keep_product(self, seen: Seen) -> int | None:
         """Hand over what was multiplied, and return its number; None where it is the kernel of a convolution.
@@ -112,7 +112,7 @@ class Keeper:
         heads = (0,) if n_heads == 1 else self._choice.heads_of(n_heads, what)
         if isinstance(kept, Tensor):
             arranged, known = _lay_out(seen, arranged, kept, sink, list(heads))
-        elif arranged.places is not None or arranged.shape[:2] != (len(kept), kept.n_heads):
+        elif arranged.places is not None or arranged.shape[:2] != (len(kept), seen.shape[-3]):
             raise InvalidRecord(f"{what} has no axis each for texts and heads", hint=DENSE)
         else:
             attended = np.broadcast_to(kept.attended[:, None], (len(kept), *kept.shape[2:]))

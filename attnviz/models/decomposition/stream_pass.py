@@ -144,18 +144,18 @@ class StreamPass(HeldPass):  # type: ignore[no-untyped-call]
             raise self._refuse("a layer of it attends more than once, or to others than its tokens")
         output, what = torch.as_tensor(kernel(**vars(asked))), f"a layer of {self._name}"
         with torch.no_grad(), torch._C.DisableTorchFunction(), torch.autocast(output.device.type, enabled=False):
-            seen = recompute(asked, output, what)
+            weights, attendable, _ = recompute(asked, output, what)
         mask, bias = asked.attn_mask, None
         if mask is not None and mask.dtype != torch.bool:
-            bias = mask.detach().expand_as(seen.weights)[0].masked_fill(~seen.attendable[0], 0)
+            bias = mask.detach().expand_as(weights)[0].masked_fill(~attendable[0], 0)
         self._attention = Attention(
             query=asked.query,
             key=asked.key,
             scale=asked.query.shape[-1] ** -0.5 if asked.scale is None else asked.scale,
             bias=bias,
             value=asked.value.detach()[0],
-            weights=seen.weights[0].detach(),
-            attendable=seen.attendable[0],
+            weights=weights[0].detach(),
+            attendable=attendable[0],
             mixed=output.detach()[0],
         )
         torch.set_grad_enabled(False)  # nothing behind queries and keys is read, and an MLP's graph is large

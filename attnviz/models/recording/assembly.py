@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,24 +26,19 @@ WORDS = {
 FAST_PATH = "off: torch's own module ran by its parts, so that its output may differ in the last bits"
 
 
-@dataclass(frozen=True)
-class About:
-    """What the caller says of the model and the text."""
-
-    model: str | None  # None: the class of the outermost module
-    revision: str
-    trained: bool | None
-    text_name: str | None  # None: its first words
-
-
-def records(groups: Sequence[Group], names: Names, about: About, families: Sequence[Family]) -> Iterator[AttentionMaps]:
+def records(
+    groups: Sequence[Group], names: Names, about: Provenance, families: Sequence[Family]
+) -> Iterator[AttentionMaps]:
     """Yield a record of each row of each group.
+
+    `about`: what the caller says. Without a name a model is called by the class of the outermost module, a text by its
+    first words.
 
     Raises InvalidRecord where names or mask do not fit, or a row is no distribution.
     """
     for group, sides in label(groups, names, families):
         first = group.calls[0]
-        of_group = about if about.model is not None else replace(about, model=first.root or "PyTorch code")
+        of_group = about if about.model else replace(about, model=first.root or "PyTorch code")
         steps = [("steps_joined", first.n_steps)] if first.n_steps > 1 else []
         apart = [("not_joined", first.apart)] if first.apart else []
         settings = *describe_origin(group), ("pass", group.number), ("group", group.name), *steps, *apart
@@ -166,13 +161,16 @@ def describe_origin(group: Group) -> tuple[tuple[str, Setting], ...]:
 
 
 def provenance_of(
-    about: About, side: AxisLabels, settings: tuple[tuple[str, Setting], ...], facts: Facts
+    about: Provenance, side: AxisLabels, settings: tuple[tuple[str, Setting], ...], facts: Facts
 ) -> Provenance:
-    """Say where a record comes from; what is uncertain, and what is in no record, stands among the settings, too."""
+    """Say where a record comes from, as far as the caller has not said it in `about`.
+
+    What is uncertain, and what is in no record, stands among the settings, too.
+    """
     facts = replace(facts, guess=" ".join(filter(None, (facts.guess, side.guess))))
     sides = (side.queries,) if side.queries is side.keys else (side.queries, side.keys)
     text = "\n".join(" ".join(each.pieces) for each in sides)
-    if (name := about.text_name) is None:  # what is attended to: its first words, or its size where it has no names
+    if not (name := about.text_name):  # what is attended to: its first words, or its size where it has no names
         if facts.window is not None:
             name = f"window {facts.window + 1} of {facts.n_windows}"
         elif side.grid is not None:
@@ -181,10 +179,8 @@ def provenance_of(
             name = format_count(len(side.keys), "tokens")
         else:
             name = quote_beginning(" ".join(side.keys.pieces))
-    return Provenance(
-        model=about.model or "",
-        revision=about.revision,
-        trained=about.trained,
+    return replace(
+        about,
         text_sha256=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
         text_name=name,
         settings=(*settings, *([("guess", facts.guess)] if facts.guess else [])),

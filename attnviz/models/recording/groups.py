@@ -25,7 +25,6 @@ BESIDE = (
     "That these calls are layers is a guess: the one in {} reads nothing that those before it gave, so it may run "
     "beside them."
 )
-Kind = tuple[int, int, str]  # the pass, the how manieth in its run of a module, the path without numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +86,8 @@ class Group:
 
 def group_calls(calls: Iterable[Call], taken_back: Collection[int] = ()) -> list[Group]:
     """Group the calls of each pass, in the order of their first calls. `taken_back`: as `Store` has it."""
-    kinds: dict[Kind, list[Call]] = defaultdict(list)
+    # By the pass, the how manieth each is in its run of a module, and the path without numbers.
+    kinds: dict[tuple[int, int, str], list[Call]] = defaultdict(list)
     for call, nth in join_passes(_passes(list(calls)), taken_back):
         kinds[call.number, nth, NUMBER.sub("*", call.path)].append(call)
     groups: list[Group] = []

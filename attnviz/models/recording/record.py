@@ -11,7 +11,7 @@ from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.models.capture.call import Call
 from attnviz.models.capture.tap import capture
 from attnviz.models.protocols import LayersAndHeads
-from attnviz.models.recording.assembly import About, records
+from attnviz.models.recording.assembly import records
 from attnviz.models.recording.groups import (
     Names,
     check_no_mask,
@@ -145,7 +145,7 @@ def record(  # noqa: PLR0913 - each is an option of its own
     InvalidSelection for a layer or head that there is not.
     """
     _names(tokens, keys, attention_mask)  # refused before any work, as is what cannot stand in a record
-    Provenance("" if model is None else model, revision, trained, "", "" if text_name is None else text_name)
+    about = Provenance("" if model is None else model, revision, trained, "", "" if text_name is None else text_name)
     choice = LayersAndHeads(layers, heads)
     calls: list[Call] = []
     recording = Recording()
@@ -163,7 +163,6 @@ def record(  # noqa: PLR0913 - each is an option of its own
     if names.grid is not None:
         names = replace(names, keys=name_patches(names.grid, groups))
     calls.clear()  # so that each layer is let go when its numbers are in the record
-    about = About(model, revision, trained, text_name)
     recording._records = list(records(groups, names, about, watching.store.families))
 
 
