@@ -25,7 +25,7 @@ from attnviz.chats import Chat, refuse_chat
 from attnviz.errors import InvalidModel, InvalidText
 from attnviz.models.sizes import count_kept
 from attnviz.models.tokenizer_bounds import check_tokenizer, is_panic, reading_text
-from attnviz.records import Tokens
+from attnviz.records import Tokens, name_tokens
 from attnviz.specs import KeepKind, VocabularyOptions
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # faster on few cores, and no warning after a fork
@@ -169,16 +169,6 @@ class TextTokenizer:
         for encoded in self._encode_each(texts):
             found.update(encoded.ids)
         return Counter({str(self._tokenizer.id_to_token(i)): n for i, n in found.items()})
-
-
-def name_tokens(names: Sequence[str], special: Sequence[bool]) -> Tokens:
-    """Return tokens that are no text's, called by their entries: one space apart, markers without room."""
-    offsets, at = [], 0
-    for name, marker in zip(names, special, strict=True):
-        end = at + (0 if marker else len(name))
-        offsets.append((at, end))
-        at = end if marker else end + 1
-    return Tokens(tuple(names), tuple(offsets), tuple(special))
 
 
 def train(texts: Iterable[str], spec: VocabularyOptions, classify: bool = False) -> TextTokenizer:

@@ -97,6 +97,17 @@ class Tokens:
         return tuple([piece.strip().casefold() for piece in self.distinct_pieces])
 
 
+def name_tokens(names: Sequence[str], special: Sequence[bool] = ()) -> Tokens:
+    """Return tokens that are no text's, called by their names: one space apart, markers without room. () is none."""
+    special = special or (False,) * len(names)
+    offsets, at = [], 0
+    for name, marker in zip(names, special, strict=True):
+        end = at + (0 if marker else len(name))
+        offsets.append((at, end))
+        at = end if marker else end + 1
+    return Tokens(tuple(names), tuple(offsets), tuple(special))
+
+
 @dataclass(frozen=True)
 class Facts:
     """What code reads of how a record was made. `Provenance.settings` tells people the same, and more."""

@@ -41,14 +41,11 @@ class FactoredRows:
     factors: tuple[Factors, ...]
     fitting: tuple[Bool[np.ndarray, " query"] | None, ...]  # queries whose mask is that of the factors; None: all
 
-    def __len__(self) -> int:
-        return len(self.factors)
-
     @property
     def shape(self) -> tuple[int, int, int, int]:
         """Return the shape of the weights, [batch, head, query, key]."""
         n_heads, n_queries, _ = self.factors[0].query.shape
-        return len(self), n_heads, n_queries, self.factors[0].key.shape[1]
+        return len(self.factors), n_heads, n_queries, self.factors[0].key.shape[1]
 
     @property
     def attended(self) -> Bool[np.ndarray, "batch key"]:

@@ -112,10 +112,10 @@ class Keeper:
         heads = (0,) if n_heads == 1 else self._choice.heads_of(n_heads, what)
         if isinstance(kept, Tensor):
             arranged, known = _lay_out(seen, arranged, kept, sink, list(heads))
-        elif arranged.places is not None or arranged.shape[:2] != (len(kept), seen.shape[-3]):
+        elif arranged.places is not None or arranged.shape[:2] != (len(kept.factors), seen.shape[-3]):
             raise InvalidRecord(f"{what} has no axis each for texts and heads", hint=DENSE)
         else:
-            attended = np.broadcast_to(kept.attended[:, None], (len(kept), *kept.shape[2:]))
+            attended = np.broadcast_to(kept.attended[:, None], (len(kept.factors), *kept.shape[2:]))
             known = {"kept": kept, "attendable": attended, "sink": np.zeros(kept.shape[:3], dtype=np.float32)}
         call = Call(
             **self._at_work.locate(),

@@ -24,10 +24,9 @@ from attnviz.models.huggingface.generating import write_greedily
 from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.huggingface.weights import is_asked, others_failure
 from attnviz.models.protocols import EVERY, LayersAndHeads
-from attnviz.models.recording.labels import tokens_of
 from attnviz.models.recording.record import record
 from attnviz.models.sizes import FLOAT32
-from attnviz.records import AttentionMaps
+from attnviz.records import AttentionMaps, name_tokens
 from attnviz.records.attribution import CoverTest, LossKind
 from attnviz.records.grid import Grid
 
@@ -86,7 +85,7 @@ class ImageModel(HuggingFaceModel):
         if is_asked(self.loaded.model):
             ids = [*inputs["input_ids"][0].tolist(), *written[:-1]]
             names |= {place: self._decode(each) for place, each in enumerate(ids) if place not in {*places.at}}
-        tokens = replace(tokens_of(tuple(names.values())), special=tuple(place in places.markers for place in names))
+        tokens = replace(name_tokens(tuple(names.values())), special=tuple(place in places.markers for place in names))
         measured = ("patches", f"{places.n_rows} × {places.n_columns}"), ("places_margin", round(places.margin, 3))
         provenance = replace(
             maps.provenance,

@@ -15,9 +15,9 @@ from tokenizers import Encoding as Encoded
 from attnviz.chats import Chat, refuse_chat
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.sizes import count_kept
-from attnviz.models.tokenizer import EMPTY, Encoding, name_tokens
+from attnviz.models.tokenizer import EMPTY, Encoding
 from attnviz.models.tokenizer_bounds import reading_text
-from attnviz.records import Tokens
+from attnviz.records import Tokens, name_tokens
 from attnviz.specs import KeepKind
 
 ROLES = "Roles are mostly system, user and assistant, by turns."

@@ -17,9 +17,9 @@ from jaxtyping import Bool
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.call import Call, PlaceIds
 from attnviz.models.capture.ids import PLACE_BITS, ROW_BITS, Family, family_of, place_of, row_of
-from attnviz.models.recording.groups import PADDING, Group, Names, Pieces, Text
+from attnviz.models.recording.groups import PADDING, Group, Names, Text
 from attnviz.models.recording.joining import find_families
-from attnviz.records import Tokens
+from attnviz.records import Tokens, name_tokens
 from attnviz.records.grid import Grid
 
 WINDOWS = "Tokens are called by their places in the window, which may hold others in another layer."
@@ -204,26 +204,26 @@ class PassLabels:
         text and what is no token, that stand on one axis may have been named together.
         """
         if not alike:
-            return tokens_of(tuple(map(str, range(int(kept.sum())))))
+            return name_tokens(tuple(map(str, range(int(kept.sum())))))
         if ids is None:
             rows, n = self._names.tokens, len(kept)
             if rows and self._names.keys is not None and self._names.matches_length("tokens", n):
-                return tokens_of(rows[min(text, len(rows) - 1)])
-            return tokens_of(("⟨query⟩",) if n == 1 else tuple(f"⟨query {place}⟩" for place in range(n)))
+                return name_tokens(rows[min(text, len(rows) - 1)])
+            return name_tokens(("⟨query⟩",) if n == 1 else tuple(f"⟨query {place}⟩" for place in range(n)))
         families, known = find_families(ids), ids[ids >= 0]
         if len(families) > 1 or 0 < len(known) < len(ids):
             rows, row = self._names.find_names(self._texts[families[0]]), int(row_of(known).min())
             given = rows[row] if rows is not None and row < len(rows) else ()
             if len(given) == len(ids) != self._sizes[families[0]][1]:
                 self._called.update(zip(ids.tolist(), given, strict=True))
-                return tokens_of(tuple(compress(given, kept)))
+                return name_tokens(tuple(compress(given, kept)))
         for each in known.tolist():
             if each not in self._called:
                 self._name(each)
         last = max(np.flatnonzero(ids >= 0).tolist(), default=len(ids))
         beside = (f"⟨before {at + 1}⟩" if at < last else f"⟨after {at - last}⟩" for at in range(len(ids)))
         called = (self._called.get(each, other) for each, other in zip(ids.tolist(), beside, strict=True))
-        return tokens_of(tuple(compress(called, kept)))
+        return name_tokens(tuple(compress(called, kept)))
 
     def _name(self, token: int) -> None:
         """Name a token, and all of its row. Raises InvalidRecord where names do not fit."""
@@ -260,13 +260,6 @@ class PassLabels:
                 raise InvalidRecord(problem, hint=PADDING)
         for each, name in zip(every.tolist(), called, strict=True):
             self._called.setdefault(each, name)
-
-
-def tokens_of(pieces: Pieces) -> Tokens:
-    """Make tokens as if the text were the pieces with one space between them."""
-    ends = np.cumsum([len(piece) + 1 for piece in pieces]) - 1
-    offsets = tuple((int(end) - len(piece), int(end)) for piece, end in zip(pieces, ends, strict=True))
-    return Tokens(pieces, offsets, (False,) * len(pieces))
 
 
 def _equal(one: PlaceIds | None, other: PlaceIds | None) -> bool:
