@@ -18,20 +18,21 @@ from torch import Tensor
 from attnviz.bounded import expand_path
 from attnviz.errors import InvalidModel
 from attnviz.models import tokenizer
-from attnviz.models.ablation import average_heads
+from attnviz.models.ablation import answers_with_heads, answers_without_heads, average_heads
+from attnviz.models.attribution.subject import Answering, Subject, make_labelled_subject
 from attnviz.models.checkpoint import Checkpoint
 from attnviz.models.device import enough_memory, pick, seeded
 from attnviz.models.encoder import DotEncoder, Encoder, EncoderConfig
 from attnviz.models.encoder_model import EncoderModel, size_of
+from attnviz.models.predicting import predict
 from attnviz.models.protocols import MEASURED, LabelledText
 from attnviz.records.answers import AnswerInfo
+from attnviz.records.attribution import Question
+from attnviz.records.training_metrics import Prediction
 from attnviz.specs import KeepKind, ModelOptions, VocabularyOptions
 
 if TYPE_CHECKING:
-    from attnviz.models.attribution.subject import Subject
     from attnviz.models.decomposition.stream import Stream
-    from attnviz.records.attribution import Question
-    from attnviz.records.training_metrics import Prediction
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -67,8 +68,6 @@ class ClassifierModel(EncoderModel):
 
     def subject(self, text: str, text_name: str, question: Question) -> Subject:
         """Choose an answer of a text to explain. Raises as `encode` does, InvalidOption for an unknown label."""
-        from attnviz.models.attribution.subject import Answering, make_labelled_subject
-
         encoding, classifier = self.encode(text), self.saved.classifier
         words, temperature = classifier.encoder.embedding.words.weight, float(classifier.temperature)
         answering = Answering(classifier, words, self._logits, temperature=temperature)
@@ -78,7 +77,6 @@ class ClassifierModel(EncoderModel):
     def take_apart(self, text: str, text_name: str, question: Question | None) -> Stream:
         """Take one answer of one text apart. Raises as `subject` does."""
         from attnviz.models.decomposition.stream import take_apart
-        from attnviz.records.attribution import Question
 
         subject = self.subject(text, text_name, question or Question())
         answering = replace(subject.answering, logits=partial(self._logits, need_weights=False))
@@ -100,23 +98,17 @@ class ClassifierModel(EncoderModel):
         self, text: str, other: str, kinds: Sequence[str], means: np.ndarray | None = None
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return the probability of each label, by kind [head, label] without each head. Raises as `encode` does."""
-        from attnviz.models.ablation import answers_without_heads
-
         ids, theirs = (np.array(self.encode(each).ids) for each in (text, other))
         (whole,), without = answers_without_heads(self.saved.classifier, self.attentions, ids, theirs, kinds, means)
         return whole, without
 
     def answer_with_heads(self, text: str, layer: int, kept: np.ndarray) -> np.ndarray:
         """Return [answer, label]: probabilities with these heads of one layer only. Raises as `encode` does."""
-        from attnviz.models.ablation import answers_with_heads
-
         ids = np.array(self.encode(text).ids)
         return answers_with_heads(self.saved.classifier, self.attentions[layer], ids, kept)
 
     def classify(self, documents: Sequence[LabelledText]) -> Iterator[Prediction]:
         """Yield one prediction per text, in order. Raises TooLarge, and InvalidText for one without tokens, by name."""
-        from attnviz.models.predicting import predict
-
         limited = replace(self.saved, max_tokens=self.spec.max_tokens or self.max_tokens, keep=self.spec.keep)
         texts, names = (each.text for each in documents), [each.name for each in documents]
         answers = predict(limited, texts, names, self.spec.max_memory)

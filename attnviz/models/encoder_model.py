@@ -8,7 +8,6 @@ from contextlib import ExitStack, suppress
 from copy import deepcopy
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -20,16 +19,14 @@ from attnviz.errors import ExecutionError, InvalidOption
 from attnviz.models.ablation import OutputWeights
 from attnviz.models.attention import AttentionOutput, DotAttention, MultiHeadAttention, Norms, causal
 from attnviz.models.device import enough_memory, seeded, versions
-from attnviz.models.encoder import DotEncoder, Encoder
+from attnviz.models.encoder import DotEncoder, Encoder, choose_heads, encoder_factors
 from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.models.sizes import Work, check_memory
 from attnviz.models.tokenizer import Encoding, TextTokenizer
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
+from attnviz.records.attention_trace import VerifiedTrace
+from attnviz.records.factored import FactoredMaps
 from attnviz.specs import ModelOptions
-
-if TYPE_CHECKING:
-    from attnviz.records.attention_trace import VerifiedTrace
-    from attnviz.records.factored import FactoredMaps
 
 Look = Callable[[int, Tensor, AttentionOutput], None]  # at a layer, what its attention gets, and what it gives
 
@@ -163,9 +160,6 @@ class EncoderModel:
         Raises InvalidOption where that is not known, InvalidText without tokens, TooLarge as `encode` does,
         InvalidSelection for a layer or head that there is not.
         """
-        from attnviz.models.encoder import choose_heads, encoder_factors
-        from attnviz.records.factored import FactoredMaps
-
         if not isinstance(self.encoder, Encoder):
             raise InvalidOption(f"{self.name} has no q and k to record", hint="Leave out factored.")
         if self.device.type != "cpu":  # only the CPU's kernel gives the sums of the rows' exponentials
@@ -203,7 +197,6 @@ class EncoderModel:
     def trace(self, text: str, text_name: str, layer: int, query: int) -> VerifiedTrace:
         """Trace one query's arithmetic in a layer. Raises ExecutionError where the model's own result differs."""
         from attnviz.models.attention import TOLERANCE, work_through
-        from attnviz.records.attention_trace import VerifiedTrace
 
         encoding, attention = self.encode(text), self.attentions[layer]
         attendable, seen = self.attendable(encoding), list[tuple[Tensor, AttentionOutput]]()
