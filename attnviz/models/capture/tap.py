@@ -24,11 +24,10 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from attnviz.errors import AttnvizError
 from attnviz.models.capture.attending import Rule
-from attnviz.models.capture.call import Call
+from attnviz.models.capture.call import Call, Keeper
 from attnviz.models.capture.captured import is_kernel
 from attnviz.models.capture.follow import Follower, Operation, list_tensors
 from attnviz.models.capture.ids import Store
-from attnviz.models.capture.keeping import Keeper
 from attnviz.models.capture.modules_at_work import ModulesAtWork
 from attnviz.models.capture.unread import STANDING_FOR_OTHERS, Unread, why_unreadable
 from attnviz.models.protocols import EVERY, LayersAndHeads
