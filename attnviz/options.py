@@ -30,8 +30,7 @@ PANELS = (
     "On a cluster",
 )
 ARGUMENT, FIGURE, TEXT, MODEL, TRAINING, CHECK, OUTPUT, CLUSTER = PANELS
-Limit = Literal["at least", "above", "at most", "below"]
-Limits = tuple[tuple[Limit, float], ...]
+Limits = tuple[tuple[Literal["at least", "above", "at most", "below"], float], ...]
 FROM_0: Limits = (("at least", 0),)
 FROM_1: Limits = (("at least", 1),)
 FROM_2: Limits = (("at least", 2),)
@@ -228,10 +227,6 @@ def check(kind: Any, value: object) -> Any:
         raise InvalidValue(f"one of {', '.join(choices)}", value, choices)
     if NoneType in get_args(kind):
         return None if value is None else check(get_args(kind)[0], value)
-    return _check_one_type(kind, value)
-
-
-def _check_one_type(kind: type, value: object) -> object:
     wanted = TYPE_NAMES[kind]
     whole = isinstance(value, int) and not isinstance(value, bool)
     if isinstance(value, int) and whole:

@@ -457,12 +457,10 @@ class Pointing:
 
     block: int
     looks: Mapping[str, Cells]  # by the names of maps: [part that looks, part that is looked at]
-    equal: Mapping[
-        str, PerRow
-    ]  # likewise, of each part that looks: what a whole part would hold if all keys held alike
-    beside: tuple[
-        str, ...
-    ]  # of each part that looks: the tokens beside its patches that get most, with their mean shares
+    # Of each part that looks: what a whole part would hold if all keys held alike, by the names of maps, and the tokens
+    # beside its patches that get most, with their mean shares.
+    equal: Mapping[str, PerRow]
+    beside: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -111,7 +111,6 @@ SOME_TEXTS_MEASURES = frozenset(measure.name for measure in MEASURES if measure.
 PATTERNS = {measure.name: measure.label for measure in MEASURES if measure.label}  # those by which heads are named
 DEFAULT_MEASURES = ("entropy", "effective_keys", "distance", "peak")  # shown where no measure is chosen
 ALL = "all"
-HEAD_KEYS = ("layer", "head")  # of a table of heads
 
 
 def choose_measures(names: Sequence[str], otherwise: Sequence[str] = DEFAULT_MEASURES) -> tuple[Measure, ...]:

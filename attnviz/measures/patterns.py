@@ -16,7 +16,7 @@ Of the probability of 1 % that a head gets a name by chance, each pattern has a 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 from unicodedata import category
@@ -53,10 +53,13 @@ def list_patterns(tokens: Tokens, queries: Int[np.ndarray, " query"]) -> Iterato
     yield Pattern("same word", same)
     yield Pattern("induction (after a repeat)", np.pad(same & (keys < places), ((0, 0), (1, 0)))[:, :-1])
     pieces = strip_pieces(tokens)
-    yield Pattern("own bracket", keys == find_targets(find_own_brackets(pieces), len(tokens))[queries, None])
+    opened = dict(find_own_brackets(pieces))
+    own = np.array([opened.get(place, -1) for place in range(len(tokens))])
+    yield Pattern("own bracket", keys == own[queries, None])
     first = int((~tokens.markers).argmax())  # where the first sentence starts is told apart from a sink by nothing
-    starts = find_targets(find_sentence_starts(pieces), len(tokens))
-    yield Pattern("sentence start", (keys == starts[queries, None]) & (keys > first))
+    follows_stop = np.array([False, *(bool(piece) and piece in STOPS for piece in pieces[:-1])])
+    starts = np.maximum.accumulate(np.where(follows_stop, keys, 0))
+    yield Pattern("sentence start", (keys == starts[queries, None]) & (keys > first) & (keys != places))
     punctuation = np.array([is_punctuation(piece) for piece in tokens.distinct_pieces])[tokens.places]
     yield Pattern("punctuation", np.broadcast_to(punctuation & ~tokens.markers, same.shape), is_kind=True)
     yield Pattern("special tokens", np.broadcast_to(tokens.markers, same.shape))
@@ -82,14 +85,6 @@ def strip_pieces(tokens: Tokens) -> list[str]:
     return ["" if hide else PREFIX.sub("", piece).strip() for piece, hide in zip(tokens.pieces, hidden, strict=True)]
 
 
-def find_targets(pairs: Iterable[tuple[int, int]], n: int) -> Int[np.ndarray, " query"]:
-    """Return the one key of each query, of pairs of both; -1 where there is none."""
-    found = np.full(n, -1)
-    for query, key in pairs:
-        found[query] = key
-    return found
-
-
 def has_own_bracket(text: str) -> bool:
     """Return whether a bracket of a text is closed."""
     return next(find_own_brackets(list(text)), None) is not None
@@ -106,16 +101,6 @@ def find_own_brackets(pieces: Sequence[str]) -> Iterator[tuple[int, int]]:
                 opened.pop()
             if opened:
                 yield place, opened.pop()
-
-
-def find_sentence_starts(pieces: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield each token of a sentence but its first one, and that."""
-    start = 0
-    for place, piece in enumerate(pieces):
-        if place > start:
-            yield place, start
-        if piece and piece in STOPS:
-            start = place + 1
 
 
 MAX_CELLS = 2**22  # weights of a head that are read: of a long text, of queries that are evenly spaced

@@ -18,7 +18,6 @@ from attnviz.records.walk import split_queries, walk_each
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Rows = Float64[np.ndarray, "query key"]
-LayerRows = Float64[np.ndarray, "head query key"]
 OF_ROWS = ("sums", "entropies", "peaks", "peak_keys", "distances")  # what a walk knows of each row
 QUERIES_AT_ONCE = 2**10  # queries whose neighbours are looked up together
 MAX_OFFSET = 16  # largest distance in tokens at which attention is summed by offset
@@ -143,7 +142,7 @@ def head_rows(maps: AttentionMaps, layer: int, head: int, block: QueryBlock | No
     return rows
 
 
-def layer_rows(maps: AttentionMaps, layer: int) -> LayerRows:
+def layer_rows(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head query key"]:
     """Return the same of all heads of a layer. Padding has no row; as a key it stays, with weight 0."""
     return np.stack([head_rows(maps, layer, head) for head in range(maps.n_heads)])
 

@@ -109,8 +109,13 @@ def to_same_word(maps: AttentionMaps) -> Measurement:
     A share, from 0 (also where no piece occurs twice) to 1 (Wang et al. 2022, arXiv:2211.00593). Pieces are the same
     whatever their case and the white space around them; markers are no words. Self-attention only.
     """
-    values = measure_share_among(maps, number_words(maps.queries))
-    return Measurement("to_same_word", "share", values, (0.0, 1.0))
+    words = number_words(maps.queries)  # -1 for markers
+    places, totals = np.arange(len(words)), np.zeros((maps.n_layers, maps.n_heads))
+    for block in split_real_queries(maps):
+        queries = places[block.queries, None]
+        rows, keys = np.nonzero((words[queries] == words) & (words >= 0) & (places != queries))
+        totals += sum_cells(maps, queries[rows, 0], keys)
+    return Measurement("to_same_word", "share", totals / int(maps.real_queries.sum()), (0.0, 1.0))
 
 
 def to_own_bracket(maps: AttentionMaps) -> Measurement:
@@ -132,16 +137,6 @@ def measure_share_on(maps: AttentionMaps, keys: Bool[np.ndarray, " key"]) -> Per
     return np.array(
         [compute_statistics(maps, layer).received @ keys.astype(np.float64) for layer in range(maps.n_layers)]
     )
-
-
-def measure_share_among(maps: AttentionMaps, groups: Int[np.ndarray, " token"]) -> PerHead:
-    """Return the share that goes to the other tokens of a query's group; tokens of group -1 are in none."""
-    places, totals = np.arange(len(groups)), np.zeros((maps.n_layers, maps.n_heads))
-    for block in split_real_queries(maps):
-        queries = places[block.queries, None]
-        rows, keys = np.nonzero((groups[queries] == groups) & (groups >= 0) & (places != queries))
-        totals += sum_cells(maps, queries[rows, 0], keys)
-    return totals / int(maps.real_queries.sum())
 
 
 def sum_cells(maps: AttentionMaps, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]) -> PerHead:

@@ -13,7 +13,7 @@ from attnviz import store
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidOption
 from attnviz.images import Photo
-from attnviz.measures import ALL, HEAD_KEYS, measure_heads, measure_maps
+from attnviz.measures import ALL, measure_heads, measure_maps
 from attnviz.models.attentions.attentions import from_attentions
 from attnviz.models.loading import find_model
 from attnviz.models.plan import Needs, plan_recording
@@ -145,7 +145,7 @@ def numbers(maps: AttentionMaps | Sequence[AttentionMaps], name: str = ALL) -> N
         >>> attnviz.numbers(maps, "effective_keys,to_self").to_pandas().round(3).values.tolist()
         [[0.0, 0.0, 2.0, 0.5], [0.0, 1.0, 1.0, 1.0]]
     """
-    return Numbers.from_rows(measure_heads(unwrap_record(maps), [str(name)]), HEAD_KEYS)
+    return Numbers.from_rows(measure_heads(unwrap_record(maps), [str(name)]), ("layer", "head"))
 
 
 def heatmap(maps: AttentionMaps | Sequence[AttentionMaps], *, ax: Axes | None = None, **settings: Any) -> Figure:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeGuard
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeGuard
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int
@@ -29,11 +29,6 @@ if TYPE_CHECKING:
     from attnviz.records.grid import Grid
 
 MAX_NUMBERS = {"layer": 100_000, "head": 2**15 - 1}
-PROVENANCE_TEXTS = ("model", "revision", "text_sha256", "text_name")
-PROVENANCE_TYPES: dict[str, tuple[Any, str]] = {
-    name: (str, f'It is text, as in {name}="mine".') for name in PROVENANCE_TEXTS
-}
-PROVENANCE_TYPES["trained"] = (bool | None, "It is True, False or None.")
 
 Setting = str | int | float | bool | None
 Level = Literal["head", "layer"]
@@ -148,8 +143,11 @@ class Provenance:
     facts: Facts = Facts()  # for code
 
     def __post_init__(self) -> None:
-        for name, (kind, hint) in PROVENANCE_TYPES.items():  # so that every file written can be read
-            if not isinstance(found := getattr(self, name), kind):
+        texts = {
+            name: f'It is text, as in {name}="mine".' for name in ("model", "revision", "text_sha256", "text_name")
+        }
+        for name, hint in {**texts, "trained": "It is True, False or None."}.items():  # else no file of it can be read
+            if not isinstance(found := getattr(self, name), str if name in texts else bool | None):
                 raise InvalidRecord(f"the {name} of a record is of type {type(found).__name__}", hint=hint)
 
 

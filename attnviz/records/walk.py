@@ -27,8 +27,6 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int, Shaped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from attnviz.measures import measure_maps
 from attnviz.measures.divergence import divergence_from_mean
 from attnviz.measures.rows import compute_statistics
-from attnviz.measures.weighing import weigh_values
+from attnviz.measures.weighing import find_reachable, rollout, weigh_values
 from attnviz.measures.words import merge_words
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.records.mean import add_mean
@@ -43,6 +43,7 @@ from attnviz.views.head_pictures import (
     needs_pooling,
 )
 from attnviz.views.patches import draw_patches, follow_places
+from attnviz.views.pooled_maps import add_factors, draw_pooled_maps
 from attnviz.views.tables import heads_table, layers_table, parse_sort, sort_places, top_table
 from attnviz.views.tokens import TokenSelection, list_left_out, measure_hidden, select_tokens
 
@@ -75,7 +76,8 @@ def heatmap_report(
         left_out = {side: list_left_out(*tokens) for side, tokens in sides.items()}
         hidden = {"hidden": {**left_out, "share": choose_heads(share.values, layers, heads)}}
     pooled = needs_pooling(maps, places, part)
-    pictures = _draw_heads(maps, places, part, pooled=pooled)
+    pictures = draw_pooled_maps(maps, places) if pooled else draw_heatmaps(maps, places, part)
+    pictures = add_factors(maps, places, part, pictures)
     order = places if spec.sort is None else sort_places(measurements, places, spec.sort)
     is_many, asked = has_many(maps, places, spec), part.queries
     notable = find_notable(maps, order, spec.sort is not None) if is_many else {}
@@ -154,24 +156,10 @@ def find_places(
     return tuple(product(layers, heads))
 
 
-def _draw_heads(
-    maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, *, pooled: bool
-) -> tuple[Heatmap, ...]:
-    """Draw a picture for each head."""
-    if not (pooled or maps.heads_alone.is_factored):
-        return draw_heatmaps(maps, places, part)
-    from attnviz.views.pooled_maps import add_factors, draw_pooled_maps
-
-    drawn = draw_pooled_maps(maps, places) if pooled else draw_heatmaps(maps, places, part)
-    return add_factors(maps, places, part, drawn)
-
-
 def _draw_rollout(
     maps: AttentionMaps, part: TokenSelection, kind: ScaleKind
 ) -> tuple[Mapping[str, object], tuple[Heatmap, ...]]:
     """Return the numbers and the picture of rollout."""
-    from attnviz.measures.weighing import find_reachable, rollout
-
     rolled = rollout(maps.heads_alone).astype(np.float32)
     frame = MapFrame.from_maps(maps, part)
     title = f"attention rollout through {captions.name_layers(maps)} (Abnar & Zuidema 2020)"
@@ -179,9 +167,6 @@ def _draw_rollout(
     what = f"share of the token after {captions.name_layers(maps)}"
     scale = choose_scale(kind, float(picture.values.max()), len(maps.keys), part.renormalizes(maps), what)
     return {"rollout": rolled}, (replace(picture, scale=scale),)
-
-
-MEAN_HIDES = "divergence_from_mean"  # the measure of what is lost where heads are averaged
 
 
 class RecordPart(NamedTuple):
@@ -227,7 +212,7 @@ def choose_from_record(maps: AttentionMaps, spec: FigureOptions) -> RecordPart:
     if maps.n_heads in (*heads, *(head for _, head in picked)):
         heads = tuple(dict.fromkeys((*heads, maps.n_heads)))
         maps = add_mean(maps)
-        names.append(MEAN_HIDES)
+        names.append("divergence_from_mean")  # what is lost where heads are averaged
     return RecordPart(maps, layers, heads, tuple(names))
 
 

@@ -39,13 +39,10 @@ def _translate(value: Any, field: str, say: Callable[[str], str]) -> Any:
         news = {name: _translate(part, name, say) for name, part in parts.items()}
         if isinstance(value, Table | Chart):
             said = [getattr(each, "header", each) in SAID_COLUMNS for each in value.columns]
-            news["rows"] = (
-                value.rows
-                if not any(said)
-                else [
+            if any(said):
+                news["rows"] = [
                     tuple(say(str(cell)) if is_said else cell for cell, is_said in zip(row, said, strict=True))
                     for row in value.rows
                 ]
-            )
         return replace(value, **news)
     return value
