@@ -38,4 +38,4 @@ class Tabular(Displayable):
             >>> frame[frame.weight > 0.5][["query_token", "key_token", "weight"]].values.tolist()
             [['the', 'cat', 0.75], ['cat', 'the', 1.0]]
         """
-        return cast("DataFrame", load("attnviz.views.frames:to_pandas")(self))
+        return cast("DataFrame", load("attnviz.views.data:to_pandas")(self))

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnviz.measures.pools import PooledMaps
-from attnviz.measures.rows import choose_pool_size, compute_statistics, count_attendable
+from attnviz.measures.rows import PooledMaps, choose_pool_size, compute_statistics, count_attendable
 from attnviz.records import AttentionMaps, holds_factors
 from attnviz.report import Heatmap, WeightFactors
 from attnviz.shapes import PerRow
