@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from attnviz.records.grid import Grid as Grid
     from attnviz.store import load as load
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 _MODULE_OF = {  # the module of each public name
     "AttentionMaps": "attnviz.records",
     "Grid": "attnviz.records.grid",
