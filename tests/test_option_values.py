@@ -10,8 +10,8 @@ import pytest
 import attnviz
 from attnviz.cli.parser import parse_option
 from attnviz.commands import COMMANDS
+from attnviz.commands.batch.configs import read_setting
 from attnviz.commands.batch.reading import SourceFile
-from attnviz.commands.batch.schema import read_setting
 from attnviz.errors import InvalidOption
 from attnviz.options import TEXT, FlatOption, InvalidValue, Limits, Option, check, check_option, list_options
 from attnviz.python.api import parse_setting, parse_settings

@@ -8,9 +8,9 @@ from pathlib import Path, PurePosixPath
 
 from attnviz.bounded import decode_json, parse_json, read_bytes
 from attnviz.commands.batch import naming
+from attnviz.commands.batch.configs import read_settings, settings
 from attnviz.commands.batch.jobs import JOBS, Job, from_folder
 from attnviz.commands.batch.reading import SourceFile
-from attnviz.commands.batch.schema import read_settings, settings
 from attnviz.display import replace_surrogates
 from attnviz.errors import InvalidConfig, InvalidSource
 from attnviz.options import build, shorten

@@ -8,10 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from attnviz import store
-from attnviz.commands.batch.configs import load_all
+from attnviz.commands.batch.configs import json_schema, load_all
 from attnviz.commands.batch.jobs import BatchPlan
 from attnviz.commands.batch.manifests import from_file, to_bytes
-from attnviz.commands.batch.schema import json_schema
 from attnviz.commands.batch.spec import BatchSpec
 from attnviz.commands.batch.workers import Done, run_jobs
 from attnviz.display import escape_for_display, pluralize

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from attnviz.commands.compare.comparison import align
 from attnviz.commands.compare.maps import choose_query, find_shared_layers, highest, map_pictures
-from attnviz.commands.compare.measuring import align
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidOption

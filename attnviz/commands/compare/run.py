@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from attnviz import store
-from attnviz.commands.compare.comparison import ComparedModel, Comparison
+from attnviz.commands.compare.comparison import ComparedModel, Comparison, MeasuredTexts
 from attnviz.commands.compare.costs import theory_blocks
 from attnviz.commands.compare.maps import highest, pictures_of
-from attnviz.commands.compare.measuring import MeasuredTexts
 from attnviz.commands.compare.report import compare_report, compare_rows
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.errors import InvalidText

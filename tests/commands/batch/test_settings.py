@@ -10,14 +10,14 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from attnviz.cli.parser import make_function
 from attnviz.commands import COMMANDS
-from attnviz.commands.batch import reading, schema
+from attnviz.commands.batch import configs, reading
 from attnviz.commands.batch.jobs import JOBS, NOT_IN_CONFIGS
 from attnviz.commands.batch.reading import SourceFile
 from attnviz.options import list_options
 from tests.attacks.endings import RunHere, worked
 from tests.commands.batch.conftest import Problems, Write
 
-WHOLE = schema.json_schema()
+WHOLE = configs.json_schema()
 
 
 def fits(value: Any, part: dict[str, Any]) -> bool:

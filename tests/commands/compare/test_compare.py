@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attnviz import store
-from attnviz.commands.compare.measuring import without_markers
+from attnviz.commands.compare.comparison import without_markers
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.errors import InvalidOption, InvalidSelection, InvalidText
 from attnviz.measures.concentration import entropy
