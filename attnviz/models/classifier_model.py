@@ -26,9 +26,8 @@ from attnviz.models.encoder import DotEncoder, Encoder, EncoderConfig
 from attnviz.models.encoder_model import EncoderModel, size_of
 from attnviz.models.predicting import predict
 from attnviz.models.protocols import MEASURED, LabelledText
-from attnviz.records.answers import AnswerInfo
+from attnviz.records.answers import AnswerInfo, Prediction
 from attnviz.records.attribution import Question
-from attnviz.records.training_metrics import Prediction
 from attnviz.specs import KeepKind, ModelOptions, VocabularyOptions
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from attnviz.models.encoder import PAD_ID
 from attnviz.models.protocols import WINDOW
 from attnviz.models.sizes import BASE, FLOAT32, count_kept
 from attnviz.models.tokenizer import EMPTY
-from attnviz.records.answers import AnswerKind
-from attnviz.records.training_metrics import Prediction
+from attnviz.records.answers import AnswerKind, Prediction
 from attnviz.specs import KeepKind
 
 Ids = Int[np.ndarray, "_"]  # each text has a length of its own

@@ -21,10 +21,9 @@ if TYPE_CHECKING:
 
     from attnviz.models.tokenizer import Encoding
     from attnviz.records import AttentionMaps
-    from attnviz.records.answers import AnswerInfo
+    from attnviz.records.answers import AnswerInfo, Prediction
     from attnviz.records.attention_trace import VerifiedTrace
     from attnviz.records.attribution import CoverTest
-    from attnviz.records.training_metrics import Prediction
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from attnviz.bounded import MAX_JSON, decode_json, parse_json, read_bytes
 from attnviz.errors import InvalidModel
 from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.records import AttentionMaps
-from attnviz.records.training_metrics import Metrics, name_heads
+from attnviz.records.answers import Metrics, name_heads
 
 SCHEMA = 6
 NAME = "metrics.json"

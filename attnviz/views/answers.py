@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from attnviz.display import escape_for_display, list_first, pluralize
-from attnviz.records.answers import AnswerInfo
-from attnviz.records.training_metrics import Prediction
+from attnviz.records.answers import AnswerInfo, Prediction
 
 MAX_NAMED = 5  # labels in a sentence
 MAX_NAME = 24

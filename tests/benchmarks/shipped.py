@@ -29,7 +29,7 @@ from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import Checkpoint, load_checkpoint
 from attnviz.models.predicting import cut_text, logits
 from attnviz.options import build
-from attnviz.records.training_metrics import AttentionCost, TestMetrics
+from attnviz.records.answers import AttentionCost, TestMetrics
 from attnviz.running import Result
 from attnviz.running.metrics import NAME, encode_metrics, load_metrics
 from attnviz.specs import TextOptions

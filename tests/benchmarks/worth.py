@@ -18,7 +18,7 @@ from attnviz.models.attention import MultiHeadAttention
 from attnviz.models.checkpoint import Classifier
 from attnviz.models.encoder import EncoderBlock
 from attnviz.models.predicting import Ids, batch_by_length, pad
-from attnviz.records.training_metrics import AttentionCost
+from attnviz.records.answers import AttentionCost
 from attnviz.table.intervals import Interval, correct_p_values, p_value, summarize
 
 BATCH, TOKENS = 64, 2**14  # texts, and tokens of them, at a time

@@ -12,9 +12,8 @@ from attnviz.models.attribution import METHODS
 from attnviz.models.attribution.subject import attribute
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Ablatable, Classifies
-from attnviz.records.answers import AnswerInfo, number_labels
+from attnviz.records.answers import AnswerInfo, Prediction, number_labels
 from attnviz.records.attribution import Question
-from attnviz.records.training_metrics import Prediction
 from attnviz.specs import ModelOptions
 from attnviz.text import Document
 from tests import pretrained

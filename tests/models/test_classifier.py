@@ -17,7 +17,7 @@ from attnviz.models.checkpoint import Checkpoint, Classifier, ClassifierConfig, 
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.predicting import pad, predict, probabilities
 from attnviz.models.tokenizer import train
-from attnviz.records.training_metrics import Prediction
+from attnviz.records.answers import Prediction
 from attnviz.specs import KeepKind, PoolKind, VocabularyOptions
 from tests.models.captures import drawn
 

@@ -14,8 +14,7 @@ from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.decomposition.stream import WEIGHT_TOLERANCE, Stream, soften
 from attnviz.models.loading import find_model
-from attnviz.records.attribution import Question
-from attnviz.records.explanation import HeadName, Writer
+from attnviz.records.attribution import HeadName, Question, Writer
 from attnviz.specs import ModelOptions, PoolKind
 from tests import pretrained
 from tests.made import load_encoder, save_classifier

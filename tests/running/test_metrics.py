@@ -18,11 +18,11 @@ from attnviz.errors import InvalidModel
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.loading import find_model
 from attnviz.options import build
-from attnviz.records.head_names import NO_NAME
-from attnviz.records.training_metrics import (
+from attnviz.records.answers import (
     History,
     Point,
 )
+from attnviz.records.head_names import NO_NAME
 from attnviz.renderers.documents.markdown import document
 from attnviz.report import HeatmapGrid
 from attnviz.running.metrics import NAME, encode_metrics, load_metrics

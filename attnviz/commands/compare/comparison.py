@@ -29,8 +29,7 @@ from attnviz.measures.divergence import Divergences, measure_divergences_across
 from attnviz.measures.merging import find_common_units, merge_tokens
 from attnviz.measures.rows import check_self_attention
 from attnviz.records import AttentionMaps, Tokens
-from attnviz.records.answers import AnswerInfo
-from attnviz.records.training_metrics import Prediction, TestMetrics
+from attnviz.records.answers import AnswerInfo, Prediction, TestMetrics
 from attnviz.table.intervals import MIN_TEXTS, PairedDifference, compare_pairs
 
 if TYPE_CHECKING:

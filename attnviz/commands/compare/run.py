@@ -18,7 +18,7 @@ from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import EVERY, MEASURED, AttentionModel, Classifies
 from attnviz.models.sizes import Work, check_memory
 from attnviz.records import AttentionMaps
-from attnviz.records.training_metrics import Prediction
+from attnviz.records.answers import Prediction
 from attnviz.running import Events, Progress
 from attnviz.running.metrics import load_model_metrics
 from attnviz.running.pictures import Pictures

@@ -17,8 +17,8 @@ from attnviz.errors import InvalidText, TooLarge
 from attnviz.inputs import Inputs
 from attnviz.models.protocols import Ablatable, Traceable
 from attnviz.records import Tokens
+from attnviz.records.answers import name_heads
 from attnviz.records.attention_trace import VerifiedTrace
-from attnviz.records.training_metrics import name_heads
 from attnviz.running.metrics import load_model_metrics
 from attnviz.text import Document
 from attnviz.views import captions

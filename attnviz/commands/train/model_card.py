@@ -10,8 +10,8 @@ from dataclasses import asdict
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.display import escape_for_display, format_count
 from attnviz.options import list_options
+from attnviz.records.answers import HeadMetrics, History, Metrics, name_heads
 from attnviz.records.head_names import MIN_SHARE, NO_NAME
-from attnviz.records.training_metrics import HeadMetrics, History, Metrics, name_heads
 from attnviz.report import Chart, Charts, Column, Note, Report, Row, Table
 from attnviz.table.intervals import Interval
 

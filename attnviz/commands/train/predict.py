@@ -22,8 +22,7 @@ from attnviz.models.built_in import TRAINED
 from attnviz.models.device import return_freed_memory
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Classifies
-from attnviz.records.answers import MIN_PROBABILITY, AnswerInfo
-from attnviz.records.training_metrics import Prediction
+from attnviz.records.answers import MIN_PROBABILITY, AnswerInfo, Prediction
 from attnviz.report import Block, Cell, Column, Note, Report, Row, Table
 from attnviz.running import Events, Progress, Result
 from attnviz.specs import OTHER_LANGUAGES

@@ -37,7 +37,7 @@ from attnviz.models.protocols import MEASURED
 from attnviz.monitor.watch import Watch
 from attnviz.options import list_values
 from attnviz.records import AttentionMaps, Setting
-from attnviz.records.training_metrics import HeadMetrics, HeadScore, Metrics, ValidationMetrics
+from attnviz.records.answers import HeadMetrics, HeadScore, Metrics, ValidationMetrics
 from attnviz.renderers.documents.markdown import document
 from attnviz.renderers.figure.files import png
 from attnviz.report import FigureStyle

@@ -32,7 +32,7 @@ from attnviz.models.checkpoint import Classifier, fit_temperature
 from attnviz.models.device import seeded
 from attnviz.models.encoder import PAD_ID
 from attnviz.models.predicting import Ids, cut_text, logits, pad, shuffle_batches, stretch
-from attnviz.records.training_metrics import Epoch, History, Point
+from attnviz.records.answers import Epoch, History, Point
 from attnviz.store.tensors import read_header
 
 WORD_WEIGHT = 0.2  # of the masked-word loss beside that of the label, after pretraining

@@ -25,7 +25,7 @@ from attnviz.models.capture.captured import Asked
 from attnviz.models.decomposition.blocks import StreamBlock, replace_state
 from attnviz.models.decomposition.stream_pass import FORMS, TOLERANCE, Kernels, StreamPass
 from attnviz.models.predicting import read_logits
-from attnviz.records.explanation import HeadName, Writer
+from attnviz.records.attribution import HeadName, Writer
 
 WEIGHT_TOLERANCE = 5e-6
 AT_ONCE = 2**13  # tokens of other states that are read together

@@ -29,9 +29,8 @@ from attnviz.models.protocols import EVERY, WINDOW, LabelledText
 from attnviz.models.sizes import FLOAT32
 from attnviz.models.tokenizer import Encoding
 from attnviz.records import Facts, Provenance
-from attnviz.records.answers import AnswerInfo, AnswerKind
+from attnviz.records.answers import AnswerInfo, AnswerKind, Prediction
 from attnviz.records.attribution import Question, Target
-from attnviz.records.training_metrics import Prediction
 from attnviz.specs import KeepKind
 
 SCORES = 4  # numbers for each cell of each head, where attention is written out

@@ -8,8 +8,7 @@ import numpy as np
 
 from attnviz.commands.compare.comparison import KEYS, ComparedModel, Comparison
 from attnviz.measures import choose_measures
-from attnviz.records.answers import AnswerInfo
-from attnviz.records.training_metrics import Prediction, TestMetrics
+from attnviz.records.answers import AnswerInfo, Prediction, TestMetrics
 from attnviz.table.intervals import compute_seed_interval, t_quantile
 from attnviz.table.numbers import Numbers, stack
 

@@ -20,8 +20,7 @@ from attnviz.models.decomposition import Decomposable
 from attnviz.models.decomposition.stream import Stream
 from attnviz.models.loading import find_model
 from attnviz.records import Tokens
-from attnviz.records.attribution import Question
-from attnviz.records.explanation import KEYS, HeadName, Look
+from attnviz.records.attribution import KEYS, HeadName, Look, Question
 from attnviz.report import Graph, GraphEdge
 from attnviz.specs import ModelOptions
 from attnviz.table.numbers import Numbers

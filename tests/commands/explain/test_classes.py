@@ -12,8 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from attnviz.commands.explain.answer.why import explain_answer, find_reason
 from attnviz.commands.explain.answer.words import describe_answer, describe_look
-from attnviz.records.attribution import Question
-from attnviz.records.explanation import HeadName
+from attnviz.records.attribution import HeadName, Question
 from tests.attacks.endings import RunHere, refused, worked
 from tests.models.test_decomposition import LABELS, MASK, MASKED, make_ours, make_theirs, take_apart
 from tests.pretrained import configured

@@ -14,8 +14,7 @@ import pytest
 from attnviz.commands.explain.answer.why import explain_answer, find_reason
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.decomposition.stream import Stream
-from attnviz.records.attribution import Question
-from attnviz.records.explanation import HeadName, Writer
+from attnviz.records.attribution import HeadName, Question, Writer
 from tests.attacks.endings import RunHere, worked
 from tests.pretrained import decoder
 from tests.process import ROOT

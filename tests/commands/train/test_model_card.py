@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from attnviz.commands.train.model_card import HELD_OUT, TRAINING, card_report, draw_learning
 from attnviz.models.built_in import SHIPPED
-from attnviz.records.training_metrics import Epoch, HeadMetrics, HeadScore, History, Point
+from attnviz.records.answers import Epoch, HeadMetrics, HeadScore, History, Point
 from attnviz.running.metrics import load_metrics
 from tests.made import columns_by, notes
 

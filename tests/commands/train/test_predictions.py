@@ -10,8 +10,7 @@ import pytest
 
 from attnviz.commands.train.predict import prediction_rows, predictions_report
 from attnviz.measures.classification import draw_calibrated_error
-from attnviz.records.answers import AnswerInfo
-from attnviz.records.training_metrics import Prediction
+from attnviz.records.answers import AnswerInfo, Prediction
 from attnviz.renderers.documents.json import write_alone
 from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Report, Table

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from attnviz.commands.explain.answer import words
 from attnviz.records import Tokens
-from attnviz.records.explanation import Explanation, Look, Looks
+from attnviz.records.attribution import Explanation, Look, Looks
 from attnviz.report import EdgeKind, Graph, GraphEdge, GraphNode
 from attnviz.views.tokens import label_token
 

@@ -11,8 +11,7 @@ from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.loading import ModelReference
 from attnviz.records import Provenance, Tokens
-from attnviz.records.attribution import Question
-from attnviz.records.explanation import KEYS, Explanation, HeadName, Look, Looks
+from attnviz.records.attribution import KEYS, Explanation, HeadName, Look, Looks, Question
 from attnviz.report import Block, Column, Note, Report, Row, Table
 from attnviz.selection import find_token, select_pairs
 from attnviz.table.numbers import Numbers

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.models.decomposition.stream import Parts, PerToken, Stream, soften
-from attnviz.records.explanation import KEYS, AnswerForm, Explanation, HeadName, Writer
+from attnviz.records.attribution import KEYS, AnswerForm, Explanation, HeadName, Writer
 from attnviz.table.numbers import Numbers
 
 N_HEADS = 5  # of an answer

@@ -7,8 +7,7 @@ import numpy as np
 
 from attnviz.display import escape_for_display
 from attnviz.records import Tokens
-from attnviz.records.attribution import Target
-from attnviz.records.explanation import Explanation, Look, Looks
+from attnviz.records.attribution import Explanation, Look, Looks, Target
 from attnviz.records.head_names import write_share
 from attnviz.views.tokens import label_token
 
