@@ -16,82 +16,47 @@ if TYPE_CHECKING:
     from attnviz.models.loading import ModelReference
 
 
-def _register(name: str, help: str, *addresses: str, wing: str = "", **more: Any) -> Command:
-    """Register a command by the addresses in its wing: what it does, its spec and, where it reads any, its inputs."""
-    run, spec, *inputs = (f"attnviz.commands.{wing or name}.{address}" for address in addresses)
-    return Command(name, run, help, spec=spec, inputs=inputs[0] if inputs else None, **more)
+def _register(name: str, help: str, *, wing: str = "", module: str = "run", reads: bool = True, **more: Any) -> Command:
+    """Register a command by its name: for "heatmap" its wing has run:heatmap, spec:HeatmapSpec, inputs:heatmap_inputs.
+
+    `wing`: its folder, where it shares that of another. `module`: where it runs. `reads`: whether it has inputs.
+    """
+    folder = f"attnviz.commands.{wing or name}"
+    inputs = f"{folder}.inputs:{name}_inputs" if reads else None
+    spec = f"{folder}.spec:{name.capitalize()}Spec"
+    return Command(name, f"{folder}.{module}:{name}", help, spec=spec, inputs=inputs, **more)
 
 
 COMMANDS = (
-    _register("heatmap", "Draw who attends to what", "run:heatmap", "spec:HeatmapSpec", "inputs:heatmap_inputs"),
-    _register(
-        "explain",
-        "Say which heads wrote an answer, and why",
-        "run:explain",
-        "spec:ExplainSpec",
-        "inputs:explain_inputs",
-        is_document=True,
-    ),
-    _register("lesson", "Make a page to learn attention from", "run:lesson", "spec:LessonSpec", "inputs:lesson_inputs"),
-    _register("render", "Draw a saved record again", "run:render", "spec:RenderSpec", "inputs:render_inputs"),
-    _register(
-        "compare",
-        "Compare models, or the heads of one, on the same texts",
-        "run:compare",
-        "spec:CompareSpec",
-        "inputs:compare_inputs",
-        rows="measures.csv",
-    ),
+    _register("heatmap", "Draw who attends to what"),
+    _register("explain", "Say which heads wrote an answer, and why", is_document=True),
+    _register("lesson", "Make a page to learn attention from"),
+    _register("render", "Draw a saved record again"),
+    _register("compare", "Compare models, or the heads of one, on the same texts", rows="measures.csv"),
     _register(
         "survey",
         "Measure every head over a corpus, and what its absence costs",
-        "run:survey",
-        "spec:SurveySpec",
-        "inputs:survey_inputs",
         rows="heads.csv",
         preloads=("attnviz.models.classifier_model",),
         compares=("attended.parquet", "attnviz.commands.survey.diff:compare_files"),
     ),
-    _register("merge", "Merge the parts of a survey", "run:merge", "spec:MergeSpec", wing="survey"),
-    _register("diff", "Compare two batches, records, surveys or pictures", "diff:diff", "spec:DiffSpec", wing="batch"),
+    _register("merge", "Merge the parts of a survey", wing="survey", reads=False),
+    _register("diff", "Compare two batches, records, surveys or pictures", wing="batch", module="diff", reads=False),
     _register(
         "predict",
         "Classify texts with a trained model",
-        "predict:predict",
-        "spec:PredictSpec",
-        "inputs:predict_inputs",
         wing="train",
+        module="predict",
         rows="predictions.csv",
         preloads=("attnviz.models.classifier_model", "attnviz.commands.train.predict"),
     ),
-    _register(
-        "attribute",
-        "Score which tokens a prediction depends on",
-        "run:attribute",
-        "spec:AttributeSpec",
-        "inputs:attribute_inputs",
-        rows="attribution.csv",
-    ),
-    _register(
-        "sources",
-        "Say which passages of a prompt an answer needs",
-        "run:sources",
-        "spec:SourcesSpec",
-        "inputs:sources_inputs",
-        rows="passages.csv",
-    ),
-    _register(
-        "changed",
-        "Say what tuning changed in the heads of a model",
-        "run:find_changes",
-        "spec:ChangedSpec",
-        "inputs:read_pair",
-        rows="heads.csv",
-    ),
-    _register("batch", "Run the jobs of config files", "run:batch", "spec:BatchSpec"),
-    _register("measures", "List the measures of attention", "run:measures", "spec:MeasuresSpec"),
-    _register("train", "Train a model on labelled texts", "run:train", "spec:TrainSpec", "inputs:train_inputs"),
-    _register("vocab", "Build a vocabulary", "vocab:vocab", "spec:VocabSpec", "inputs:vocab_inputs", wing="train"),
+    _register("attribute", "Score which tokens a prediction depends on", rows="attribution.csv"),
+    _register("sources", "Say which passages of a prompt an answer needs", rows="passages.csv"),
+    _register("changed", "Say what tuning changed in the heads of a model", rows="heads.csv"),
+    _register("batch", "Run the jobs of config files", reads=False),
+    _register("measures", "List the measures of attention", reads=False),
+    _register("train", "Train a model on labelled texts"),
+    _register("vocab", "Build a vocabulary", wing="train", module="vocab"),
 )
 
 

@@ -10,7 +10,7 @@ from attnviz.models.decomposition import Decomposable
 from attnviz.models.loading import find_model
 
 
-def read_pair(spec: ChangedSpec) -> Inputs:
+def changed_inputs(spec: ChangedSpec) -> Inputs:
     """Read two models, or one and a folder of LoRA, and the texts.
 
     Raises InvalidModel, InvalidOption, InvalidSource.

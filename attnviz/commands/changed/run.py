@@ -32,7 +32,7 @@ SIDES = ("brings", "lost")
 PerHead = Float64[np.ndarray, "measure head"]
 
 
-def find_changes(spec: ChangedSpec, inputs: Inputs) -> Events:
+def changed(spec: ChangedSpec, inputs: Inputs) -> Events:
     """Compare two models head by head, and draw it. Raises InvalidModel, InvalidText, TooLarge."""
     from attnviz.models.huggingface.tuning import TunedPair
 
