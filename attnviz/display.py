@@ -69,14 +69,6 @@ def escape_for_display(text: str, max_width: int = 24) -> str:
     return "".join(shown for shown, _ in units) + CUT
 
 
-def decode_argument(text: str) -> str:
-    """Decode an argument as UTF-8 where Python did not: in an ASCII locale it passes valid UTF-8 as surrogates."""
-    try:
-        return text.encode("utf-8", "surrogateescape").decode("utf-8")
-    except UnicodeError:
-        return text
-
-
 def replace_surrogates(text: str) -> str:
     """Replace each lone surrogate, which no encoding has, by U+FFFD."""
     return LONE_SURROGATE.sub(REPLACEMENT, text)

@@ -5,10 +5,11 @@ import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import import_module
-from statistics import fmean
+from math import sqrt
+from statistics import fmean, stdev
 from typing import Any
 
-from attnviz.table.intervals import compute_seed_interval
+from attnviz.table.intervals import Interval, t_quantile
 from tests.process import ROOT
 
 STUDIES = ROOT / "docs/studies"
@@ -30,6 +31,12 @@ def results() -> dict[str, Any]:
     """Of each kind of network, by its slug."""
     found: dict[str, Any] = json.loads((STUDIES / "capacity.json").read_bytes())
     return found
+
+
+def compute_seed_interval(values: Sequence[float]) -> Interval:
+    """Return the mean of two runs or more with its 95 % interval by Student's t: what other seeds of training give."""
+    mean, half = fmean(values), t_quantile(len(values) - 1) * stdev(values) / sqrt(len(values))
+    return Interval(mean, mean - half, mean + half)
 
 
 def interval(shares: Sequence[float]) -> tuple[float, float, float]:

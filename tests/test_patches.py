@@ -184,10 +184,10 @@ REFUSED: dict[str, tuple[type[AttnvizError], str]] = {
     "empty": (InvalidOption, "a grid of 0 × 2 patches is out of range. Choose 1 to 256 rows and columns."),
     "places": (InvalidOption, "3 places for 2 × 2 patches. Give the place of each among the keys"),
     "string": (InvalidOption, r"leading='\[CLS\]' is not a list"),
-    "few": (InvalidRecord, "14 × 14 patches do not fit 50 keys. 7 × 7 patches and a token before them would fit."),
-    "leading": (InvalidRecord, r"2 × 2 patches after \[CLS\] do not fit 6 keys. 2 × 2 patches and 2 tokens before"),
+    "few": (InvalidRecord, "14 × 14 patches do not fit 50 keys. The last keys are patches; up to 16 tokens may"),
+    "leading": (InvalidRecord, r"2 × 2 patches after \[CLS\] do not fit 6 keys. The last keys are patches"),
     "mask": (InvalidRecord, "attention_mask does not go with a Grid"),
-    "record": (InvalidRecord, "3 × 3 patches do not fit 50 keys. 7 × 7"),
+    "record": (InvalidRecord, "3 × 3 patches do not fit 50 keys"),
     "batch": (InvalidRecord, "one image, but a batch of 2. Give the model one image at a time."),
 }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attnviz.errors import InvalidOption
 from attnviz.registry import Plugin, load, suggest_name
@@ -19,95 +19,63 @@ if TYPE_CHECKING:  # records import numpy, which help and completion do without
 
 
 SHARE, NATS, KEYS, TOKENS, HEADS = "share", "nats", "keys", "tokens", "heads"  # units
+OF_PLACES = ("distance", "to_self", "to_previous", "to_next", "to_first", "to_same_word", "to_own_bracket")
+OF_LAYERS = ("vendi_score", "divergence_from_mean")  # one number of all heads of a layer together
+SOME_TEXTS_MEASURES = frozenset({"to_own_bracket"})
 
 
 @dataclass(frozen=True)
 class Measure(Plugin):
     """A registration line. `level`: what it is one number of, a head or all heads of a layer together.
 
-    A measure `of_some_texts` raises NotMeasurable for others, and is not among `all`.
+    A measure `of_some_texts` raises NotMeasurable for others, and is not among `all`. One of places in a text is of
+    self-attention only.
     """
 
     unit: str  # what its numbers are counted in
     source: str  # the paper, short; the whole reference is in the docstring
-    level: Level = "head"
-    self_attention_only: bool = False
-    of_some_texts: bool = False
-    label: str = ""  # name of a head that attends mostly there; "": the measure names no head
+    label: str  # name of a head that attends mostly there; "": the measure names no head
+    level: Level
+    self_attention_only: bool
+    of_some_texts: bool
 
 
-def _measure(where: str, summary: str, unit: str, source: str, **more: Any) -> Measure:
+def _measure(where: str, summary: str, unit: str, source: str, label: str = "") -> Measure:
     """Register a measure by its file and its function, whose name it has."""
-    return Measure(where.partition(":")[2], f"attnviz.measures.{where}", summary, unit, source, **more)
+    name = where.partition(":")[2]
+    level: Level = "layer" if name in OF_LAYERS else "head"
+    needs = (name in OF_PLACES, name in SOME_TEXTS_MEASURES)
+    return Measure(name, f"attnviz.measures.{where}", summary, unit, source, label, level, *needs)
 
 
-def _share(name: str, summary: str, source: str, label: str, *, of_places: bool = True, **more: Any) -> Measure:
-    """Register a share of attention, by which heads are named; `of_places` in the text, so of self-attention only."""
-    return _measure(f"shares:{name}", summary, SHARE, source, label=label, self_attention_only=of_places, **more)
+def _share(name: str, summary: str, source: str, label: str) -> Measure:
+    """Register a share of attention, by which heads are named."""
+    return _measure(f"shares:{name}", summary, SHARE, source, label)
 
 
 MEASURES = (
     _measure("concentration:entropy", "how widely a query spreads its attention", NATS, "Clark et al. 2019"),
     _measure("concentration:effective_keys", "how many keys a query attends to, exp of the entropy", KEYS, "Hill 1973"),
     _measure("concentration:peak", "the share that goes to a query's favourite key", SHARE, "Voita et al. 2019"),
-    _measure(
-        "shares:distance", "how far away a query attends", TOKENS, "Vig & Belinkov 2019", self_attention_only=True
-    ),
+    _measure("shares:distance", "how far away a query attends", TOKENS, "Vig & Belinkov 2019"),
     _share("to_self", "the share that goes to the query's own position", "Kovaleva et al. 2019", "itself"),
     _share("to_previous", "the share that goes to the position before", "Clark et al. 2019", "previous token"),
     _share("to_next", "the share that goes to the position after", "Clark et al. 2019", "next token"),
     _share("to_first", "the share that goes to the first token, often a sink", "Xiao et al. 2023", "first token"),
-    _share(
-        "to_sink",
-        "the share that goes to a learned sink, which is no token",
-        "Agarwal et al. 2025",
-        "sink",
-        of_places=False,
-    ),
-    _share(
-        "to_special",
-        "the share that goes to markers such as [CLS]",
-        "Clark et al. 2019",
-        "special tokens",
-        of_places=False,
-    ),
-    _share(
-        "to_punctuation",
-        "the share that goes to punctuation and symbols",
-        "Clark et al. 2019",
-        "punctuation",
-        of_places=False,
-    ),
+    _share("to_sink", "the share that goes to a learned sink, which is no token", "Agarwal et al. 2025", "sink"),
+    _share("to_special", "the share that goes to markers such as [CLS]", "Clark et al. 2019", "special tokens"),
+    _share("to_punctuation", "the share that goes to punctuation and symbols", "Clark et al. 2019", "punctuation"),
     _share("to_same_word", "the share that goes to the same word elsewhere", "Wang et al. 2022", "same word"),
-    _share(
-        "to_own_bracket",
-        "the share of closing brackets on their opening ones",
-        "Clark et al. 2019",
-        "own bracket",
-        of_some_texts=True,
-    ),
+    _share("to_own_bracket", "the share of closing brackets on their opening ones", "Clark et al. 2019", "own bracket"),
     _measure(
         "concentration:query_information",
         "how much the query decides where it attends; 0: all queries alike",
         NATS,
         "Shannon 1948",
     ),
-    _measure(
-        "divergence:vendi_score",
-        "how many distinct heads there are in effect",
-        HEADS,
-        "Friedman & Dieng 2022",
-        level="layer",
-    ),
-    _measure(
-        "divergence:divergence_from_mean",
-        "how far the mean of the heads is from each of them",
-        NATS,
-        "Lin 1991",
-        level="layer",
-    ),
+    _measure("divergence:vendi_score", "how many distinct heads there are in effect", HEADS, "Friedman & Dieng 2022"),
+    _measure("divergence:divergence_from_mean", "how far the mean of the heads is from each of them", NATS, "Lin 1991"),
 )
-SOME_TEXTS_MEASURES = frozenset(measure.name for measure in MEASURES if measure.of_some_texts)
 PATTERNS = {measure.name: measure.label for measure in MEASURES if measure.label}  # those by which heads are named
 DEFAULT_MEASURES = ("entropy", "effective_keys", "distance", "peak")  # shown where no measure is chosen
 ALL = "all"

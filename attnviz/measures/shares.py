@@ -7,12 +7,7 @@ from jaxtyping import Bool, Float64, Int
 
 from attnviz.errors import InvalidOption, NotMeasurable
 from attnviz.measures.patterns import find_own_brackets, is_punctuation, number_words, strip_pieces
-from attnviz.measures.rows import (
-    MAX_OFFSET,
-    compute_statistics,
-    split_real_queries,
-    sum_by_distance,
-)
+from attnviz.measures.rows import MAX_OFFSET, compute_statistics, split_real_queries, sum_by_distance
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.shapes import PerHead
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field, replace
-from math import isqrt
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ READER = "attnviz.images:grey_pixels"
 MAX_SIDE = 256  # patches in a row or column: more would be pixels
 MAX_PIXELS = 2**10  # of a side of what is kept of an image
 MAX_LEADING = 16  # tokens before the patches that need no name: a marker, and registers
+BEFORE_PATCHES = f"The last keys are patches; up to {MAX_LEADING} tokens may stand before them."
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,18 +92,8 @@ class Grid:
         if not self.fits(n_keys):
             before = f" after {', '.join(self.leading)}" if self.leading else ""
             problem = f"{self.n_rows} × {self.n_columns} patches{before} do not fit {n_keys} keys"
-            raise InvalidRecord(problem, hint=_suggest_grid(n_keys))
+            raise InvalidRecord(problem, hint=BEFORE_PATCHES)
         called = dict(enumerate(self.leading))
         for number, place in enumerate(self.find_places(n_keys)):
             called[place] = "{},{}".format(*divmod(number, self.n_columns))
         return tuple(called.get(place, f"token {place}") for place in range(n_keys))
-
-
-def _suggest_grid(n_keys: int) -> str:
-    """Suggest a square with as few tokens before it as there can be."""
-    for n_leading in range(min(MAX_LEADING, n_keys - 1) + 1):
-        side = isqrt(n_keys - n_leading)
-        if side**2 == n_keys - n_leading:
-            tokens = {0: "", 1: " and a token before them"}.get(n_leading, f" and {n_leading} tokens before them")
-            return f"{side} × {side} patches{tokens} would fit."
-    return f"There may be up to {MAX_LEADING} tokens before the patches."

@@ -11,7 +11,6 @@ import numpy as np
 
 from attnviz import store
 from attnviz.bounded import check_room, is_file
-from attnviz.display import decode_argument
 from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.measures import choose_measures
 from attnviz.measures.rows import MAX_DRAWN_WEIGHTS, MAX_SIDE
@@ -33,23 +32,13 @@ from attnviz.views.tables import measures_rows, parse_sort, weights_rows
 
 MAX_PICTURES = 500  # of heads that nobody chose; 24 layers of 16 are 384
 DRAWN_CELL_BYTES, POOLED_CELL_BYTES = 16, 32  # bytes for each cell of a picture, measured from above
-WEIGHTS_PER_MINUTE = 9_000_000_000  # worked out from q and k and pooled, as measured
 COPIES = 3  # of a record of q and k: itself, its file, and what rows are worked out from
 HEAD_OPTIONS = ("layer", "head", "pick")  # options that choose them
 # Of the options of a picture those that a page lets its reader choose, those that change no picture or add others.
 OPTIONS_NOT_REPLAYED = {*HEAD_OPTIONS, "scale", "kind", "format", "out", "open", "table", "top_k", "measure", "sort"}
 OPTIONS_NOT_REPLAYED |= {"rollout", "all_heads"}
 # What those of a record are called.
-PICTURES = (
-    "layer-*-head-*",
-    "layer-*-mean",
-    "overview",
-    "worth-a-look",
-    "query-*",
-    "rollout",
-    "distance*",
-    "attention",
-)
+PICTURES = ("layer-*", "overview", "worth-a-look", "query-*", "rollout", "attention")
 
 
 @dataclass(frozen=True)
@@ -70,9 +59,6 @@ class Drawing:
         """Build a drawing from options. Raises InvalidOption also for a measure or an order that does not exist."""
         if spec.pick and (spec.layer or spec.head):
             raise InvalidOption("--pick names layers and heads by itself", hint="Leave out --layer and --head.")
-        parts = (decode_argument(each) if each is not None else None for each in (spec.tokens, spec.query, spec.key))
-        tokens, query, key = parts
-        spec = replace(spec, tokens=tokens, query=query, key=key)
         if spec.merge == "phrases":
             check_segmenter()
         choose_measures(spec.measure)
@@ -91,12 +77,9 @@ class Drawing:
         self.check_number(maps.n_layers, maps.n_heads)
         records = {store.RECORD: maps} if with_record else None
         part = choose_from_record(maps, self.spec)
-        # What takes minutes of a long text is said before it begins; of other texts there is nothing to say.
-        n_weights = len(part.layers) * part.maps.n_heads * len(part.maps.queries) * len(part.maps.keys)
-        log = estimate_work(n_weights, len(part.maps.keys))
         for done, layer in enumerate(part.walk()):
             label = f"weights of layer {part.maps.layer_numbers[layer]}"
-            yield Progress(done, len(part.layers), "layers", label=label, log=() if done else log)
+            yield Progress(done, len(part.layers), "layers", label=label)
         (maps, layers, heads, _), found = part, part.measure(self.spec)
         places = find_places(maps, self.spec, layers, heads)
         rows: Iterable[Row] = LazyRows(lambda: measures_rows(maps, found, places))
@@ -151,15 +134,6 @@ class Drawing:
 def _write_flag(name: str, value: object) -> str:
     flag = f"--{name.replace('_', '-')}"
     return flag if value is True else f"{flag} {shlex.quote(str(value))}"
-
-
-def estimate_work(n_weights: int, n_tokens: int) -> tuple[str, ...]:
-    """Say what so many weights take; nothing of what takes seconds."""
-    minutes = n_weights / WEIGHTS_PER_MINUTE
-    if minutes < 1 / 6:
-        return ()
-    takes = f"about {max(1, round(minutes))} min on one core; fewer tokens or heads take less"
-    return (f"working out {n_weights:,} weights of about {n_tokens:,} tokens: {takes}",)
 
 
 def check_factored_room(sizes: tuple[int, int, int], n_bytes: int, max_memory: float) -> None:

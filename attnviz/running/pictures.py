@@ -24,7 +24,6 @@ from attnviz.views.translate import translate
 UNITS = {"in": 1.0, "": 1.0, "mm": 25.4, "cm": 2.54, "pt": 72.0}  # to an inch
 LENGTH = re.compile(rf"([0-9]{{1,4}}(?:\.[0-9]{{1,6}})?)\s*({'|'.join(UNITS)}|)")
 MAX_WIDTH = 40  # inches
-LARGE_FILE = 5_000_000  # bytes of a file: its size is said before it is written
 DIGEST = re.compile("[0-9a-f]{8,64}")
 IDENTITY = ("revision", "text sha256", "texts sha256", "status of ")  # facts that say of what a picture is
 
@@ -61,10 +60,6 @@ class Pictures:
             total = sum(1 for _ in report.pictures)
             for render in self.renderers:
                 for count, (name, data) in enumerate(render(report, self.look), 1):
-                    if len(data) > LARGE_FILE:
-                        size = f"{folder / name} will take {len(data) / 1e6:.1f} MB"
-                        notice = f"{size}; --layer and --head choose fewer heads"
-                        yield Progress(count - 1, total, "pictures", notices=(notice,))
                     files.append(new.write(name, data))
                     yield Progress(count, total, "pictures", str(folder / name))
             for name, record in (records or {}).items():

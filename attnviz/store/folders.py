@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from attnviz.bounded import expand_path, format_bytes, is_folder
+from attnviz.bounded import expand_path, is_folder
 from attnviz.errors import InvalidOption, OutputError
 from attnviz.store import describe_failure, remove, shorten_path, sync, write
 from attnviz.store.parts import LOCK, lock, part_folder, sweep
@@ -208,11 +208,11 @@ def find_cache() -> Path:
 
 
 @contextmanager
-def making(folder: Path, is_whole: Callable[[Path], bool], n_bytes: int) -> Iterator[Path | None]:
+def making(folder: Path, is_whole: Callable[[Path], bool]) -> Iterator[Path | None]:
     """Give an empty folder to fill, which takes the place of `folder` at the end; None where that is whole already.
 
     Waits while another process makes it. Where anything is raised, or the process is killed, nothing stands there;
-    what lies there and is not whole is replaced. `n_bytes` are needed. Raises OutputError when the disk refuses.
+    what lies there and is not whole is replaced. Raises OutputError when the disk refuses.
     """
     if is_whole(folder):  # also where nothing can be written
         yield None
@@ -222,9 +222,6 @@ def making(folder: Path, is_whole: Callable[[Path], bool], n_bytes: int) -> Iter
             if is_whole(folder):  # by now
                 yield None
                 return
-            if (free := shutil.disk_usage(folder.parent).free) < n_bytes:
-                needed, there = format_bytes(n_bytes), format_bytes(free)
-                raise OutputError(f"{needed} are needed in {shorten_path(folder.parent)}, and {there} are free")
             with part_folder(folder.parent) as part:
                 yield part
                 for file in part.rglob("*"):

@@ -5,6 +5,7 @@ Without a network its libraries would try for half a minute before they say so: 
 
 import os
 import socket
+from contextlib import suppress
 from threading import Thread
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -41,18 +42,14 @@ def _can_connect(host: str, port: int) -> bool:
     found: list[object] = []
 
     def look_up() -> None:
-        try:
+        with suppress(OSError):
             found.extend(socket.getaddrinfo(host, port))
-        except OSError:
-            return
 
     thread = Thread(target=look_up, daemon=True)  # a look-up cannot be stopped, only left alone
     thread.start()
     thread.join(LOOK_UP_SECONDS)
-    if not found:
-        return False
-    try:
-        socket.create_connection((host, port), timeout=CONNECT_SECONDS).close()
-    except OSError:
-        return False
-    return True
+    with suppress(OSError):
+        if found:
+            socket.create_connection((host, port), timeout=CONNECT_SECONDS).close()
+            return True
+    return False

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from math import atan, ceil, cos, log, pi, sin, sqrt, tan
-from statistics import fmean, stdev
 from typing import NamedTuple
 
 import numpy as np
@@ -123,12 +122,6 @@ def compare_pairs(
         PairedDifference(one, other, n, mean, low, high, corrected.get(place, np.nan))
         for place, ((one, other), (n, mean, low, high)) in enumerate(zip(looked_at, numbers, strict=True))
     ]
-
-
-def compute_seed_interval(values: Sequence[float]) -> Interval:
-    """Return the mean of two runs or more with its 95 % interval by Student's t: what other seeds of training give."""
-    mean, half = fmean(values), t_quantile(len(values) - 1) * stdev(values) / sqrt(len(values))
-    return Interval(mean, mean - half, mean + half)
 
 
 @cache

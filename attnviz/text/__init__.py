@@ -16,7 +16,7 @@ from pathlib import Path
 
 from attnviz.bounded import UTF_8, Budget, exists, expand_path, find_mark, is_folder
 from attnviz.chats import parse_chat
-from attnviz.display import REPLACEMENT, decode_argument, list_first, quote_beginning, replace_surrogates
+from attnviz.display import REPLACEMENT, list_first, quote_beginning, replace_surrogates
 from attnviz.errors import InvalidOption, InvalidSelection, InvalidSource
 from attnviz.registry import Plugin
 from attnviz.selection import select_numbers
@@ -180,7 +180,7 @@ def read_inline_texts(spec: TextOptions, budget: Budget) -> Corpus:
     check_encoding(encoding)
     if spec.text_file.count(STANDARD_INPUT) > 1:
         raise InvalidOption("--text-file - can be given once", hint="Standard input can be read only once.")
-    named = [(quote_beginning(replace_surrogates(text)), text) for text in map(decode_argument, spec.text)]
+    named = [(quote_beginning(replace_surrogates(text)), text) for text in spec.text]
     replaced, read_as = [], list[str]()
     for file in spec.text_file:
         name, raw = _read_bytes(file)

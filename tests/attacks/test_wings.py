@@ -24,7 +24,7 @@ def to_last(maps):
     last = np.arange(len(maps.keys)) == len(maps.keys) - 1
     return Measurement("to_last", "share", measure_share_on(maps, last), (0.0, 1.0))
 """
-ITS_LINE = 'Measure("to_last", "attnviz.measures.shares:to_last", "the share of the last token", SHARE, "none"),'
+ITS_LINE = '_measure("shares:to_last", "the share of the last token", SHARE, "none"),'
 
 
 @pytest.mark.parametrize("wing", WINGS)

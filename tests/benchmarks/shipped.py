@@ -33,10 +33,11 @@ from attnviz.records.answers import AttentionCost, TestMetrics
 from attnviz.running import Result
 from attnviz.running.metrics import NAME, encode_metrics, load_metrics
 from attnviz.specs import TextOptions
-from attnviz.table.intervals import compute_seed_interval, summarize
+from attnviz.table.intervals import summarize
 from attnviz.text import Corpus, load_corpus
 from tests.benchmarks.worth import ALIKE, OTHER, Right, describe_costs, measure_costs
 from tests.starting import train
+from tests.study import compute_seed_interval
 
 HEADS = (1, 2, 4, 8)
 SEEDS = (0, 1, 2)  # the first is shipped; the others are measured as far as they were trained

@@ -90,13 +90,6 @@ def test_stray_bytes_of_an_argument_are_replaced_with_one_notice() -> None:
     "".join(texts_of(corpus)).encode()
 
 
-def test_an_argument_in_a_locale_of_ascii_is_what_was_typed() -> None:
-    corpus = given("猫".encode().decode("ascii", "surrogateescape"))
-    assert texts_of(corpus) == ["猫"]
-    assert corpus.documents[0].name == "“猫”"
-    assert corpus.notices == ()
-
-
 @pytest.mark.parametrize(
     ("name", "problem"), [("missing.txt", "no file"), (".", "is a folder"), ("x" * 300, "no file"), ("a\0b", "no file")]
 )

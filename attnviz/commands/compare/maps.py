@@ -11,7 +11,7 @@ import numpy as np
 
 from attnviz.commands.compare.comparison import MAX_NAME_LENGTH, Comparison
 from attnviz.commands.compare.spec import CompareSpec
-from attnviz.display import decode_argument, escape_for_display
+from attnviz.display import escape_for_display
 from attnviz.errors import InvalidSelection
 from attnviz.measures.divergence import Divergences, jsd, order_by_likeness, to_similarity
 from attnviz.measures.rows import layer_rows
@@ -86,7 +86,7 @@ def find_shared_layers(spec: CompareSpec, last: Sequence[AttentionMaps]) -> tupl
 def choose_query(spec: CompareSpec, last: Sequence[AttentionMaps], layer: int) -> int:
     """Choose the query asked for, else the one on which the heads of all models differ most from their mean."""
     if spec.query is not None:
-        return find_token(decode_argument(spec.query), last[0].queries.pieces)
+        return find_token(spec.query, last[0].queries.pieces)
     rows = np.concatenate([layer_rows(maps, maps.layer_numbers.index(layer)) for maps in last])
     apart = jsd(rows, rows.mean(axis=0)).mean(axis=0)
     return int(np.flatnonzero(last[0].real_queries)[int(apart.argmax())])

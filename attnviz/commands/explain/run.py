@@ -6,7 +6,6 @@ from attnviz import store
 from attnviz.commands.explain.inputs import PICTURES, works_by_hand
 from attnviz.commands.explain.report import explain_report
 from attnviz.commands.explain.spec import ExplainSpec
-from attnviz.display import decode_argument
 from attnviz.inputs import Inputs
 from attnviz.models.protocols import Traceable
 from attnviz.running import Events, Progress, Result
@@ -52,6 +51,6 @@ def _work_by_hand(spec: ExplainSpec, inputs: Inputs) -> Result:
     if spec.query is None:
         notices = (f"explaining token {query} {pieces[query]!r}; --query chooses others",)
     else:
-        query = find_token(decode_argument(spec.query), pieces)
+        query = find_token(spec.query, pieces)
     found = model.trace(document.text, document.name, layer, query)
     return Result(explain_report(found, head, spec.figure), notices=notices, closing=(LESSON,))

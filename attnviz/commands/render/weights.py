@@ -8,7 +8,7 @@ from functools import partial
 from attnviz.bounded import decode_json, expand_path
 from attnviz.commands.render.inputs import check_weights_memory
 from attnviz.commands.render.spec import RenderSpec
-from attnviz.display import decode_argument, format_count
+from attnviz.display import format_count
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.models.attentions.attentions import make_maps
 from attnviz.models.attentions.weights_file import COMMAND, WeightsRequest, read_weights
@@ -45,7 +45,7 @@ def read_token_names(file: str | None, words: str | None = None) -> tuple[Names,
     Lines are a name each; a single line is words separated by blanks; a .json holds a list. Raises InvalidSource.
     """
     if file is None:
-        return (None, ()) if words is None else (decode_argument(words).split(), ())
+        return (None, ()) if words is None else (words.split(), ())
     path = expand_path(file, InvalidSource)
     text = decode(read_content(path), file)
     if path.suffix.lower() == ".json":

@@ -138,7 +138,7 @@ class ConvertedReference(PackagedReference):
     def prepare(self) -> Iterator[str]:
         """Convert it where that was not done yet. Raises as `open`."""
         model = self.packaged
-        with making(find_folder(model), is_whole, 2 * model.n_parameters * FLOAT32) as folder:
+        with making(find_folder(model), is_whole) as folder:
             if folder is None:
                 return
             yield f"{model.name} is converted once, to {find_folder(model)}; that takes about 20 seconds"

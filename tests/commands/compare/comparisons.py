@@ -9,8 +9,9 @@ import numpy as np
 from attnviz.commands.compare.comparison import KEYS, ComparedModel, Comparison
 from attnviz.measures import choose_measures
 from attnviz.records.answers import AnswerInfo, Prediction, TestMetrics
-from attnviz.table.intervals import compute_seed_interval, t_quantile
+from attnviz.table.intervals import t_quantile
 from attnviz.table.numbers import Numbers, stack
+from tests.study import compute_seed_interval
 
 LABELS = ("negative", "positive")
 N_TEXTS = 20

@@ -18,7 +18,7 @@ from attnviz.options import build
 from attnviz.records import AttentionMaps, factored, walk
 from attnviz.records.factored import FactoredMaps
 from attnviz.report import Heatmap, Table
-from attnviz.running import Progress, Result, drawing
+from attnviz.running import Progress, Result
 from attnviz.specs import FigureOptions, ModelOptions
 from attnviz.views import head_pictures
 from attnviz.views import heatmap as heatmap_view
@@ -197,22 +197,8 @@ def test_a_long_text_is_a_page_and_says_what_its_cells_are(long: None, tmp_path:
         assert "weights" not in record.keys()  # noqa: SIM118
 
 
-def test_the_size_of_a_large_page_is_said_before_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attnviz.running.pictures.LARGE_FILE", 40_000)
-    page = tmp_path / "attention.html"
-    for event in heatmap(spec(tmp_path, factored=True, format=("html",))):
-        if isinstance(event, Progress) and event.notices:
-            assert f"{page} will take 0." in event.notices[-1]
-            assert not page.exists()
-            break
-    else:
-        pytest.fail("nothing was said")
-
-
-def test_a_long_text_says_what_takes_so_long_before_it_begins(
-    long: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In a pipe as notes, on a terminal beside the bar; a text that is drawn at once has nothing to say."""
+def test_each_layer_of_a_long_text_is_a_step(long: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal beside the bar; a text that is drawn at once has none."""
     walked: list[int] = []
 
     def noting(maps: AttentionMaps, layer: int, **how: bool) -> object:
@@ -220,16 +206,12 @@ def test_a_long_text_says_what_takes_so_long_before_it_begins(
         return rows.compute_statistics(maps, layer, **how)
 
     monkeypatch.setattr(heatmap_view, "compute_statistics", noting)
-    monkeypatch.setattr(drawing, "WEIGHTS_PER_MINUTE", 6000)
     events = heatmap(spec(tmp_path, layers=2))
-    _, _, second = (next(events) for _ in range(3))
+    _, _, second, third = (next(events) for _ in range(4))
     assert isinstance(second, Progress)
-    assert second.log[0].startswith("working out ")
-    assert second.log[0].endswith(" tokens: about 2 min on one core; fewer tokens or heads take less")
-    assert (second.done, second.total, second.label, walked) == (0, 2, "weights of layer 0", [])
-    third = next(events)
     assert isinstance(third, Progress)
-    assert (third.done, third.label, third.log, walked) == (1, "weights of layer 1", (), [0])
+    assert (second.done, second.total, second.label, third.label) == (0, 2, "weights of layer 0", "weights of layer 1")
+    assert walked == [0]
     short = build(HeatmapSpec, text=("the film",), heads=2, out=str(tmp_path / "short"), dpi=50)
     assert {(each.what, each.log) for each in heatmap(short) if isinstance(each, Progress)} == {
         ("pictures", ()),

@@ -6,7 +6,7 @@ from attnviz.commands.explain.answer import words
 from attnviz.commands.explain.answer.graph import draw_answer, draw_looks
 from attnviz.commands.explain.answer.why import explain_answer, follow_looks
 from attnviz.commands.explain.spec import ExplainSpec
-from attnviz.display import decode_argument, escape_for_display
+from attnviz.display import escape_for_display
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.loading import ModelReference
@@ -173,7 +173,7 @@ def make_report(
     tokens, looks_ahead = stream.subject.tokens, stream.blocks[0].attention.attendable[:1, 1:].any()
     if spec.query is None and looks_ahead:
         raise InvalidOption(f"in {reference} every token looks at all others", hint="Say from which with --query WORD.")
-    query = len(tokens) - 1 if spec.query is None else find_token(decode_argument(spec.query), tokens.pieces)
+    query = len(tokens) - 1 if spec.query is None else find_token(spec.query, tokens.pieces)
     (found_head,) = select_pairs((spec.head,), range(len(stream.blocks)), range(stream.blocks[0].n_heads))
     head = HeadName(*found_head)
     key = int(stream.weights_of(head, query).argmax())
