@@ -82,6 +82,11 @@ def option(default: Any, help: str, panel: str, metavar: str | None = None, **mo
     return Option(help, panel, metavar, **more).field(default)
 
 
+def common(default: Any, help: str, panel: str, metavar: str | None = None, **more: Any) -> Any:
+    """Declare such a field of an option that `--help` shows of every command, however many it has."""
+    return option(default, help, panel, metavar, is_common=True, **more)
+
+
 def group(default: Any, *names: str, **instead: Option) -> Any:
     """Declare a field of a spec that holds those options of a group of which a command has the names.
 

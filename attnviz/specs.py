@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from attnviz.errors import InvalidOption
-from attnviz.options import ARGUMENT, FIGURE, FROM_0, FROM_1, FROM_2, MODEL, OUTPUT, TEXT, Limits, Option, option
+from attnviz.options import ARGUMENT, FIGURE, FROM_1, FROM_2, MODEL, OUTPUT, TEXT, Limits, Option, common, option
 from attnviz.words import Language
 
 TokenizerKind = Literal["word", "bpe"]
@@ -25,7 +25,7 @@ FigureKind = Literal["map", "lines", "text"]
 ThemeName = Literal["paper", "slide", "dark"]
 WeighKind = Literal["attention", "values"]
 
-MODELS = "attnviz.models:MODELS"
+MODELS, MEASURES = "attnviz.models:MODELS", "attnviz.measures:MEASURES"
 # Where a model knows few words of a text.
 OTHER_LANGUAGES = "--model multi-zh and single-zh read Chinese; attnviz train makes models of other languages."
 OF_DATA_SETS = ("dataset", "split", "text_column", "label_column", "encoding")
@@ -59,7 +59,7 @@ HEADS = Option("Heads: N for multi:N, 1 for single.", MODEL, is_common=True)
 WIDTH = Option("Width of the model, shared by its heads.", MODEL)
 LAYERS = Option("Layers of the model.", MODEL, limits=FROM_1)
 MAX_TOKENS = Option("At most N tokens of a text; --keep says which.", MODEL, limits=FROM_1, is_common=True)
-SEED = Option("Seed of what is random.", MODEL, limits=FROM_0)
+SEED = Option("Seed of what is random.", MODEL, limits=(("at least", 0),))
 DEVICE = Option("auto, cpu, cuda, cuda:N or mps.", MODEL, "DEVICE")
 TOKENIZER = Option("Kind of vocabulary to make.", MODEL)
 # A marker is one of them: of a text that is classified there is more.
@@ -67,11 +67,7 @@ MAX_TOKENS_FROM_2 = MAX_TOKENS._replace(limits=FROM_2)
 LAYER = Option("Which layers: 0, 0-3,7{; repeat}. Default: all.", FIGURE, "N")
 OUT = Option("Folder to write to.", OUTPUT, "DIR", short="-o", is_common=True)
 MEASURE = Option(
-    "Measures, with commas, or all; see `attnviz measures`.",
-    OUTPUT,
-    "NAME",
-    table="attnviz.measures:MEASURES",
-    is_common=True,
+    "Measures, with commas, or all; see `attnviz measures`.", OUTPUT, "NAME", table=MEASURES, is_common=True
 )
 TABLE = Option("In the terminal: answer, or full (all that was measured).", OUTPUT, "WHAT")
 
@@ -81,15 +77,10 @@ class TextOptions:
     """Which texts. Without a text, a file or a data set it is the packaged sample."""
 
     inline_text: str | None = option(None, "A text, or a file that is one or holds many.", ARGUMENT, "TEXT")
-    text: tuple[str, ...] = option((), "A text{; repeat for several}.", TEXT, short="-t", is_common=True)
+    text: tuple[str, ...] = common((), "A text{; repeat for several}.", TEXT, short="-t")
     text_file: tuple[str, ...] = option((), "A file that is one text{; - is stdin}.", TEXT, "FILE")
-    dataset: str | None = option(
-        None,
-        "{names}, a name on the hub, a file or a folder.",
-        TEXT,
-        "NAME|PATH",
-        table="attnviz.text:NAMES",
-        is_common=True,
+    dataset: str | None = common(
+        None, "{names}, a name on the hub, a file or a folder.", TEXT, "NAME|PATH", table="attnviz.text:NAMES"
     )
     # None: `train` where there is one, else the only split
     split: str | None = option(None, "train, test, train[:1000], train[-5:], train[:10%], train+test.", TEXT, "SPLIT")
@@ -102,7 +93,7 @@ class TextOptions:
     )
     keep_markup: bool = option(False, "Read tags, times, <br /> and messages as they are written.", TEXT)
     # empty: every text given as such, the first of a data set
-    index: tuple[str, ...] = option((), "Which texts of the split: 3, -1, 0-4,7{; repeat}.", TEXT, "N", is_common=True)
+    index: tuple[str, ...] = common((), "Which texts of the split: 3, -1, 0-4,7{; repeat}.", TEXT, "N")
 
     @property
     def inline(self) -> bool:
@@ -119,7 +110,7 @@ class TextOptions:
 class ModelOptions:
     """Which model, how it is made and what it reads."""
 
-    model: str = option(
+    model: str = common(
         "multi",
         "{names}, multi:N, random:N, a folder, or a name on the hub.",
         MODEL,
@@ -127,7 +118,6 @@ class ModelOptions:
         table=MODELS,
         short="-m",
         offers=("multi:2", "multi:4", "multi:8", *(f"recall:{n}" for n in (1, 2, 4, 8))),
-        is_common=True,
     )
     heads: int | None = HEADS.field(None)  # short for multi:N
     d_model: int | None = WIDTH.field(None)  # None: the shipped model's, or 64 where none is shipped
@@ -177,8 +167,8 @@ class PretrainedOptions:
     attention: AttentionKind | None = option(None, "For an encoder-decoder: encoder, decoder or cross.", MODEL, "KIND")
     pair: str | None = option(None, "A second text, for models that read two.", TEXT, "TEXT")
     target_text: str | None = option(None, "What the decoder of an encoder-decoder has written.", TEXT, "TEXT")
-    generate: int | None = option(
-        None, "Let the model write up to N tokens, and draw them, too.", TEXT, "N", limits=FROM_1, is_common=True
+    generate: int | None = common(
+        None, "Let the model write up to N tokens, and draw them, too.", TEXT, "N", limits=FROM_1
     )
 
 
@@ -186,9 +176,7 @@ class PretrainedOptions:
 class PrintOptions:
     """What is printed on standard output."""
 
-    print: PrintKind | None = option(
-        None, "table, brief, json, csv, markdown, latex or none.", OUTPUT, "WHAT", is_common=True
-    )
+    print: PrintKind | None = common(None, "table, brief, json, csv, markdown, latex or none.", OUTPUT, "WHAT")
     json: bool = option(False, "Short for --print json: all numbers.", OUTPUT)
     quiet: bool = option(False, "Short for --print none.", OUTPUT, short="-q")
 
@@ -212,21 +200,15 @@ class FigureOptions:
     head: tuple[str, ...] = option(
         (), "Which heads: 0, 0-3,7{; repeat}; mean: the mean over all of a layer. Default: all.", FIGURE, "N"
     )
-    pick: tuple[str, ...] = option(
-        (), "Only these heads, as one figure: 0.2,1.8,1.mean.", FIGURE, "LAYER.HEAD", is_common=True
-    )
+    pick: tuple[str, ...] = common((), "Only these heads, as one figure: 0.2,1.8,1.mean.", FIGURE, "LAYER.HEAD")
     all_heads: bool = option(False, "Write a file for each head, even if there are more than 24.", FIGURE)
-    query: str | None = option(
-        None, "Only what this token attends to, a row per head; or N:M.", FIGURE, "WORD|N|N:M", is_common=True
-    )
+    query: str | None = common(None, "Only what this token attends to, a row per head; or N:M.", FIGURE, "WORD|N|N:M")
     key: str | None = option(None, "Only what these tokens get: 5:20, 'not good', 'not good … saved'.", FIGURE, "PART")
-    tokens: str | None = option(
-        None, "Draw this part only: 5:20, 'not good', 'not good … saved'.", FIGURE, "PART", is_common=True
-    )
+    tokens: str | None = common(None, "Draw this part only: 5:20, 'not good', 'not good … saved'.", FIGURE, "PART")
     # None: by their number and, where a width is asked for, by what leaves tokens their labels
     columns: int | None = option(None, "How many heads side by side.", FIGURE, limits=FROM_1)
-    format: tuple[str, ...] = option(
-        ("png",), "{names}; several with commas.", FIGURE, "NAME", table="attnviz.renderers:RENDERERS", is_common=True
+    format: tuple[str, ...] = common(
+        ("png",), "{names}; several with commas.", FIGURE, "NAME", table="attnviz.renderers:RENDERERS"
     )
     cmap: str = option(
         "auto",
@@ -243,15 +225,13 @@ class FigureOptions:
         "KIND",
     )
     annotate: bool = option(False, "Write the weights into the cells.", FIGURE)
-    title: str | None = option(None, "Title of the figures; '': neither title nor subtitle.", FIGURE, is_common=True)
-    kind: FigureKind = option("map", "map, lines to keys, or text with shades.", FIGURE, "KIND", is_common=True)
-    width: str | None = option(
-        None, "Width on paper: 3.3in, 84mm; text of at least 6 points.", FIGURE, "LENGTH", is_common=True
-    )
+    title: str | None = common(None, "Title of the figures; '': neither title nor subtitle.", FIGURE)
+    kind: FigureKind = common("map", "map, lines to keys, or text with shades.", FIGURE, "KIND")
+    width: str | None = common(None, "Width on paper: 3.3in, 84mm; text of at least 6 points.", FIGURE, "LENGTH")
     font_size: float | None = option(
         None, "Size of the names of axes; all text follows. Default: 8, on slides 14.", FIGURE, "POINTS", limits=POINTS
     )
-    theme: ThemeName = option("paper", "paper, slide (larger text) or dark.", FIGURE, "NAME", is_common=True)
+    theme: ThemeName = common("paper", "paper, slide (larger text) or dark.", FIGURE, "NAME")
     lang: Language = option(
         "en", "Language of titles, axes and names of heads; else by LC_ALL and LANG, in a shell.", FIGURE
     )
@@ -259,8 +239,8 @@ class FigureOptions:
     svg_text: bool = option(False, "Text stays text in SVG: editable, drawn in the reader's fonts.", FIGURE)
     out: str = OUT.field("attention")
     # also in the numbers
-    merge: MergeKind | None = option(
-        None, "words: join pieces; phrases: of Chinese, Japanese, Thai, too.", FIGURE, "KIND", is_common=True
+    merge: MergeKind | None = common(
+        None, "words: join pieces; phrases: of Chinese, Japanese, Thai, too.", FIGURE, "KIND"
     )
     # numbers still count what is not drawn
     hide_special: bool = option(False, "Leave out markers such as [CLS], and say what share they had.", FIGURE)
@@ -269,13 +249,8 @@ class FigureOptions:
     weigh: WeighKind = WEIGH.field("attention")
     rollout: bool = option(False, "Also draw attention through all layers (attention rollout).", FIGURE)
     # None: by layer and head
-    sort: str | None = option(
-        None,
-        "Heads by this measure, largest first; -MEASURE: smallest.",
-        OUTPUT,
-        "MEASURE",
-        table="attnviz.measures:MEASURES",
-        is_common=True,
+    sort: str | None = common(
+        None, "Heads by this measure, largest first; -MEASURE: smallest.", OUTPUT, "MEASURE", table=MEASURES
     )
     measure: tuple[str, ...] = MEASURE.field(())  # names; empty: the headline
     table: TableKind = option(
@@ -286,4 +261,4 @@ class FigureOptions:
         "WHAT",
     )
     top_k: int = option(3, "Keys listed for each query.", OUTPUT, limits=FROM_1)
-    open: bool = option(False, "Also write the page to explore (--format html), and open it.", OUTPUT, is_common=True)
+    open: bool = common(False, "Also write the page to explore (--format html), and open it.", OUTPUT)

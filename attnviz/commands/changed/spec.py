@@ -2,7 +2,7 @@
 
 from dataclasses import MISSING, dataclass
 
-from attnviz.options import ARGUMENT, MODEL, TEXT, Limits, group, option
+from attnviz.options import ARGUMENT, MODEL, TEXT, Limits, common, group, option
 from attnviz.specs import LOOKS, OF_DATA_SETS, TABLE, AnswerKind, FigureOptions, ModelOptions, PrintOptions, TextOptions
 
 MOST: Limits = (("at least", 1), ("at most", 1000))
@@ -21,7 +21,7 @@ class ChangedSpec:
     base: str = option(MISSING, "A model of transformers: a folder, a name on the hub, smollm2.", ARGUMENT, "BASE")
     tuned: str = option(MISSING, "What was tuned from it, or a folder of LoRA.", ARGUMENT, "TUNED")
     text: TextOptions = group(TextOptions(), "text", "text_file", *OF_DATA_SETS, "index")
-    texts: int = option(12, "At most so many texts.", TEXT, "N", limits=MOST, is_common=True)
+    texts: int = common(12, "At most so many texts.", TEXT, "N", limits=MOST)
     model: ModelOptions = group(ModelOptions(max_tokens=48), *MODEL_OPTIONS)
     tested: int = option(16, "Heads to put into the other model: whose own weights change most.", MODEL, limits=MOST)
     noise: int = option(19, "Models with noise of the same size that a head has to beat.", MODEL, limits=FROM_3)

@@ -3,7 +3,7 @@
 from dataclasses import MISSING, dataclass
 
 from attnviz import specs
-from attnviz.options import ARGUMENT, OUTPUT, group, option
+from attnviz.options import ARGUMENT, OUTPUT, common, group, option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class CompareSpec:
     # None: the one on which heads differ most
     query: str | None = specs.QUERY.field(None)
     measure: tuple[str, ...] = specs.MEASURE.field(())  # empty: all, of which the answer lists five
-    theory: bool = option(False, "Also compare with recurrent and convolutional layers.", OUTPUT, is_common=True)
+    theory: bool = common(False, "Also compare with recurrent and convolutional layers.", OUTPUT)
     kernel: int = option(
         3, "Width of the convolutions in --theory.", OUTPUT, "K", limits=(("at least", 2), ("at most", 1000))
     )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from attnviz import specs
-from attnviz.options import MODEL, TEXT, group, option
+from attnviz.options import MODEL, TEXT, common, group
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,16 +17,14 @@ class ExplainSpec:
     text: specs.TextOptions = specs.TextOptions()
     model: specs.ModelOptions = specs.ModelOptions()
     # None: the model's own
-    answer: str | None = option(None, "The class or token to explain.", MODEL, "LABEL|TOKEN", is_common=True)
+    answer: str | None = common(None, "The class or token to explain.", MODEL, "LABEL|TOKEN")
     # None: the most probable of the others
     against: str | None = specs.AGAINST.field(None)
-    by_hand: bool = option(False, "With a built-in model: work out one query step by step.", TEXT, is_common=True)
+    by_hand: bool = common(False, "With a built-in model: work out one query step by step.", TEXT)
     # None: by hand the first token, of a causal model and of a decoder the last
     query: str | None = specs.QUERY.field(None)
     # None: the answer is explained; by hand the first
-    head: str | None = option(
-        None, "Explain one look of this head only, 18.6. By hand: the head.", MODEL, "LAYER.HEAD", is_common=True
-    )
+    head: str | None = common(None, "Explain one look of this head only, 18.6. By hand: the head.", MODEL, "LAYER.HEAD")
     figure: specs.FigureOptions = group(specs.FigureOptions(out="explanation"), *specs.LOOKS, "lang")
     table: specs.AnswerKind = specs.TABLE.field("answer")
     printing: specs.PrintOptions = specs.PrintOptions()

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from attnviz.options import MODEL, OUTPUT, TEXT, Option, group, option
+from attnviz.options import MODEL, OUTPUT, TEXT, Option, common, group
 from attnviz.specs import FigureOptions, ModelOptions, PrintOptions, TextOptions
 
 NAME = "lesson.html"
@@ -27,13 +27,9 @@ class LessonSpec:
     """
 
     text: TextOptions = TextOptions()
-    example: bool = option(
-        False, "Three words with published numbers that fit on paper, and no sentence.", TEXT, is_common=True
-    )
+    example: bool = common(False, "Three words with published numbers that fit on paper, and no sentence.", TEXT)
     model: ModelOptions = group(ModelOptions(), *OF_MODEL)
     # None: single, beside multi:N; single-zh, beside multi-zh
-    beside: str | None = option(
-        None, "Another model shown beside; default: single, single-zh.", MODEL, "MODEL", is_common=True
-    )
+    beside: str | None = common(None, "Another model shown beside; default: single, single-zh.", MODEL, "MODEL")
     figure: FigureOptions = group(FigureOptions(out=NAME), *OF_PAGE, out=OUT, open=OPEN, lang=LANG)
     printing: PrintOptions = PrintOptions()

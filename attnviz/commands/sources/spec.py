@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from attnviz.options import MODEL, TEXT, Limits, group, option
+from attnviz.options import MODEL, TEXT, Limits, common, group, option
 from attnviz.specs import LOOKS, TABLE, AnswerKind, FigureOptions, ModelOptions, PrintOptions, TextOptions
 
 PassageKind = Literal["auto", "paragraphs", "lines", "marked", "texts"]
@@ -22,9 +22,7 @@ class SourcesSpec:
 
     text: TextOptions = group(TextOptions(), *TEXT_OPTIONS)
     # None: the last passage
-    question: str | None = option(
-        None, "What is asked. Default: the last passage of the prompt.", TEXT, "TEXT", is_common=True
-    )
+    question: str | None = common(None, "What is asked. Default: the last passage of the prompt.", TEXT, "TEXT")
     passages: PassageKind = option(
         "auto",
         "paragraphs, lines, marked (<a>…</a>) or texts (each of several is one); auto: what gives two of them.",
@@ -33,7 +31,7 @@ class SourcesSpec:
     )
     model: ModelOptions = group(ModelOptions(model="smollm2"), *MODEL_OPTIONS)
     # None: what the model writes
-    answer: str | None = option(None, "An answer. Default: what the model writes.", MODEL, "TEXT", is_common=True)
+    answer: str | None = common(None, "An answer. Default: what the model writes.", MODEL, "TEXT")
     length: int = option(16, "At most so many tokens of what the model writes, in one line.", MODEL, "N", limits=MOST)
     draws: int = option(11, "Random knock-outs that a passage has to beat.", MODEL, "N", limits=MOST)
     figure: FigureOptions = group(FigureOptions(out="sources"), *LOOKS, "lang")

@@ -6,7 +6,7 @@ from dataclasses import MISSING, dataclass
 from attnviz import specs
 from attnviz.errors import InvalidOption
 from attnviz.measures import split_names
-from attnviz.options import ARGUMENT, OUTPUT, Limits, Option, group, option
+from attnviz.options import ARGUMENT, OUTPUT, Limits, Option, common, group, option
 from attnviz.registry import suggest_name
 from attnviz.running.cluster_options import PROCESSES, ClusterOptions
 
@@ -31,23 +31,19 @@ class SurveySpec:
     )
     figure: specs.FigureOptions = group(specs.FigureOptions(out="survey"), *specs.LOOKS)
     measure: tuple[str, ...] = specs.MEASURE.field(())
-    null: tuple[str, ...] = option(
+    null: tuple[str, ...] = common(
         ("random",),
         "What numbers are held against, with commas: random (untrained models), shuffled (words), none.",
         OUTPUT,
         "KIND",
-        is_common=True,
     )
-    probe: tuple[str, ...] = option(
-        (), "repeat: score induction on random tokens that come twice.", OUTPUT, "KIND", is_common=True
-    )
-    ablate: tuple[str, ...] = option(
+    probe: tuple[str, ...] = common((), "repeat: score induction on random tokens that come twice.", OUTPUT, "KIND")
+    ablate: tuple[str, ...] = common(
         (),
         "What is lost when heads are replaced, with commas, by zero, mean, uniform (attention) or "
         "queries (of another text); of a decoder its named heads, by zero.",
         OUTPUT,
         "KIND",
-        is_common=True,
     )
     top: int = TOP.field(3)
     no_text: bool = option(False, "Keep no words of the texts: only their names, and numbers.", OUTPUT)
@@ -56,7 +52,7 @@ class SurveySpec:
     )
     workers: int | None = PROCESSES.field(None)
     cluster: ClusterOptions = ClusterOptions()
-    fresh: bool = option(False, "Measure all texts anew, also those that --out holds.", OUTPUT, is_common=True)
+    fresh: bool = common(False, "Measure all texts anew, also those that --out holds.", OUTPUT)
     table: specs.AnswerKind = specs.TABLE.field("answer")
     printing: specs.PrintOptions = specs.PrintOptions()
 

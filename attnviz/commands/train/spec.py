@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from attnviz import specs
-from attnviz.options import FROM_0, FROM_1, FROM_2, MODEL, OUTPUT, TEXT, TRAINING, Limits, group, option
+from attnviz.options import FROM_0, FROM_1, FROM_2, MODEL, OUTPUT, TEXT, TRAINING, Limits, common, group, option
 
 MAX_LAYERS = 1_000  # that a checkpoint may have, known here without torch
 MAX_LENGTH = 1_000_000  # far beyond any text; neighbours still have positions of their own in float32
@@ -43,16 +43,14 @@ class TrainSpec:
     max_distance: int = option(
         48, "Tokens that a position bias per head tells apart; 0: sinusoids.", MODEL, limits=DISTANCE
     )
-    validation: float = option(0.1, "Share of the texts to hold out.", TEXT, "SHARE", limits=HALF, is_common=True)
+    validation: float = common(0.1, "Share of the texts to hold out.", TEXT, "SHARE", limits=HALF)
     max_tokens: int = specs.MAX_TOKENS._replace(limits=(("at least", 2), ("at most", MAX_LENGTH))).field(512)
     keep: specs.KeepKind = specs.KEEP.field("head-tail")
     crop: int = option(160, "Tokens of a text in one step: fewer make training faster.", TRAINING, limits=FROM_2)
-    pretrain: int = option(
-        1, "Passes over the texts without labels, before.", TRAINING, "EPOCHS", limits=FROM_0, is_common=True
-    )
+    pretrain: int = common(1, "Passes over the texts without labels, before.", TRAINING, "EPOCHS", limits=FROM_0)
     # None: 3e-3, and 1.2e-3 of one head, whose full width collapses onto few keys from about 4e-3 on
     pretrain_rate: float | None = option(None, "Largest rate of Adam in these passes.", TRAINING, "RATE", limits=RATE)
-    epochs: int = option(2, "Passes over the texts.", TRAINING, limits=FROM_1, is_common=True)
+    epochs: int = common(2, "Passes over the texts.", TRAINING, limits=FROM_1)
     batch_size: int = option(32, "Texts in one step.", TRAINING, limits=FROM_1)
     learning_rate: float = option(1.5e-3, "Largest rate of Adam; it rises, then falls.", TRAINING, "RATE", limits=RATE)
     dropout: float = option(0.3, "Of the pooled encoding.", TRAINING, "SHARE", limits=SHARE)
@@ -63,7 +61,7 @@ class TrainSpec:
     device: str = specs.DEVICE.field("auto")
     storage: specs.StorageKind = option("int8", "How the embeddings are stored; all else is float32.", OUTPUT)
     out: str = specs.OUT.field("model")
-    resume: bool = option(False, "Go on with the run that stopped in --out.", OUTPUT, is_common=True)
+    resume: bool = common(False, "Go on with the run that stopped in --out.", OUTPUT)
     printing: specs.PrintOptions = specs.PrintOptions()
 
 
