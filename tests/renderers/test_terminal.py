@@ -132,7 +132,6 @@ def test_ascii_has_signs_of_its_own() -> None:
     assert "2 \\u732b" in text
     assert "   x" in text
     assert "-----" in text
-    assert shown("heatmap", of=of, encoding="no such encoding") == text
 
 
 def test_of_very_many_heads_those_worth_a_look_are_listed_and_shaded() -> None:

@@ -9,6 +9,7 @@ import csv
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import isnan
+from types import SimpleNamespace
 from typing import Any
 
 from attnviz.display import escape_for_spreadsheet
@@ -22,7 +23,8 @@ def lines(rows: Iterable[Sequence[Any]]) -> Iterator[str]:
 
     A cell with a comma, a quote or a line end in it is quoted, so that a record may go over several lines.
     """
-    writer = csv.writer(_Echo(), lineterminator=ENDING)
+    echo: Any = SimpleNamespace(write=str)  # a file that hands back what is written to it
+    writer = csv.writer(echo, lineterminator=ENDING)
     for row in rows:
         record: str = writer.writerow(map(_write_cell, row))
         yield record.removesuffix(ENDING) + "\n"
@@ -63,10 +65,3 @@ def tables_as_rows(report: Report) -> Iterator[Row]:
             for name, cell in zip(header, row, strict=True):
                 if cell != "":
                     yield (table.name, number, name, cell)
-
-
-class _Echo:
-    """A file that hands back what is written to it."""
-
-    def write(self, text: str) -> str:
-        return text

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection, QuadMesh
-from matplotlib.colors import Colormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import Normal
@@ -15,7 +15,7 @@ from matplotlib.text import Text
 
 from attnviz.renderers.figure import layout
 from attnviz.renderers.figure.layout import POINT, TICK, Box, FigurePlan, PlacedMap, Plan, TextLine
-from attnviz.renderers.figure.scale import OVER_IMAGE, Colours, colours_of, ground, ink_on, numbers_in
+from attnviz.renderers.figure.scale import OVER_IMAGE, colours_of, ground, ink_on, numbers_in
 from attnviz.renderers.figure.style import FONT_FILES, HAIRLINE
 from attnviz.renderers.figure.text import drawable, is_plain
 from attnviz.shapes import Grey
@@ -44,14 +44,13 @@ def draw(plan: FigurePlan, cmap: str, kind: type[Figure] = Figure) -> Figure:
     return figure
 
 
-def draw_mesh(
-    axes: Axes, cells: np.ma.MaskedArray, cmap: Colormap, norm: Normalize, opacity: float | None = None
-) -> QuadMesh:
+def draw_mesh(axes: Axes, cells: np.ma.MaskedArray, colours: ScalarMappable, opacity: float | None) -> QuadMesh:
     """Draw one coloured box per cell, the first row on top.
 
     The same pixels as `seaborn.heatmap`, without its import.
     """
-    mesh = axes.pcolormesh(cells, cmap=cmap, norm=norm, alpha=opacity, linewidth=0, edgecolor="white")
+    look: dict[str, Any] = {"cmap": colours.cmap, "norm": colours.norm, "alpha": opacity}
+    mesh = axes.pcolormesh(cells, **look, linewidth=0, edgecolor="white")
     axes.set(xlim=(0, cells.shape[1]), ylim=(cells.shape[0], 0))
     return mesh
 
@@ -83,12 +82,12 @@ def _hatch(axes: Axes, plan: FigurePlan) -> Rectangle:
     return patch
 
 
-def _draw_map(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours) -> None:
+def _draw_map(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: ScalarMappable) -> None:
     heatmap = place.heatmap
     cells = plan.read_cells(place)
     if np.ma.is_masked(cells) and not heatmap.is_of_pairs:
         _hatch(axes, plan)
-    mesh = draw_mesh(axes, cells, *colours, opacity_over(axes, heatmap.backdrop, cells))
+    mesh = draw_mesh(axes, cells, colours, opacity_over(axes, heatmap.backdrop, cells))
     mesh.set_rasterized(True)  # in a file of vectors thousands of boxes would be heavy, with seams between them
     if plan.cells.are_apart(cells.shape) and heatmap.backdrop is None:
         _draw_seams(axes, np.ma.getmaskarray(cells), plan.theme.ground)
@@ -109,7 +108,7 @@ def _draw_seams(axes: Axes, masked: Bool[np.ndarray, "row column"], ground: str)
     axes.add_collection(LineCollection([*upright, *across], colors=ground, linewidths=HAIRLINE), autolim=False)
 
 
-def _draw_lines(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours) -> None:
+def _draw_lines(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: ScalarMappable) -> None:
     """Draw lines from each query to the keys that it attends to, the strongest on top, as thick as the weight is large.
 
     In a long text most keys that are attended to at all get many equal shares: their colours alone would be one black.
@@ -139,7 +138,7 @@ def _draw_lines(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours
     axes.add_collection(lines, autolim=False)
 
 
-def _draw_words(figure: Figure, plan: FigurePlan, colours: Colours) -> None:
+def _draw_words(figure: Figure, plan: FigurePlan, colours: ScalarMappable) -> None:
     """Draw each token in its box, which is left out where it would have the colour of the ground."""
     axes = axes_at(figure, Box(0.0, 0.0, plan.width, plan.height))
     axes.set(xlim=(0, plan.width), ylim=(plan.height, 0))
@@ -147,7 +146,7 @@ def _draw_words(figure: Figure, plan: FigurePlan, colours: Colours) -> None:
     signed = plan.scale.family.is_signed
     for (left, top, width, height), value, line, outlined in plan.words:
         shown = value if signed else max(value, 1e-9)  # 0 has no logarithm
-        share = float(np.clip(np.ma.filled(colours.norm(shown), 0.0), 0.0, 1.0))
+        share = float(np.clip(np.ma.filled(colours.norm(np.array(shown)), 0.0), 0.0, 1.0))
         colour = colours.cmap(share)
         boxed = value != 0 if signed else share > 0
         if boxed:
@@ -158,12 +157,12 @@ def _draw_words(figure: Figure, plan: FigurePlan, colours: Colours) -> None:
         write(figure, line._replace(colour=ink_on(colour) if boxed else plan.theme.ink))
 
 
-def draw_bar(axes: Axes, plan: FigurePlan, colours: Colours) -> None:
+def draw_bar(axes: Axes, plan: FigurePlan, colours: ScalarMappable) -> None:
     """Draw the colour bar."""
     figure = axes.figure
     assert isinstance(figure, Figure)
     across = "horizontal" if plan.bar.width > plan.bar.height else "vertical"
-    bar = figure.colorbar(colours.mappable, cax=axes, ticks=[], orientation=across)
+    bar = figure.colorbar(colours, cax=axes, ticks=[], orientation=across)
     (bar.ax.xaxis if across == "horizontal" else bar.ax.yaxis).set_visible(True)
     bar.ax.minorticks_off()
     bar.set_ticks([tick for tick, _ in plan.ticks], labels=[text for _, text in plan.ticks], minor=False)

@@ -22,7 +22,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.ft2font import LoadFlags
 from PIL.PngImagePlugin import PngInfo, putchunk
 
-from attnviz.renderers.figure.layout import TICK, Align, Box
+from attnviz.renderers.figure.layout import TICK, Box, TextLine
 from attnviz.renderers.figure.style import FRAME, HAIRLINE, INK, STYLE
 from attnviz.renderers.figure.text import drawable, open_fonts
 
@@ -47,20 +47,11 @@ class Stamp(NamedTuple):
     width: float  # pixels from its start to its end
 
 
-class Face(NamedTuple):
-    """How a text is set: points, colour, to the right or `up`, in which weight."""
-
-    size: float
-    colour: str = INK
-    up: bool = False
-    bold: bool = False
-
-
 @lru_cache(maxsize=MAX_CACHED)
-def stamp(text: str, face: Face, dpi: int) -> Stamp:
-    """Return a text in pixels: shares of ink, 0 to 255, and where they begin."""
-    font = open_fonts(face.bold)
-    font.set_size(face.size, dpi)
+def stamp(text: str, size: float, dpi: int, colour: str = INK, up: bool = False, bold: bool = False) -> Stamp:
+    """Return a text of `size` points in pixels, to the right or `up`: shares of ink, 0 to 255, and where they begin."""
+    font = open_fonts(bold)
+    font.set_size(size, dpi)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph ", category=UserWarning)  # as in `style.drawing`
         font.set_text(" ", flags=LoadFlags.NO_HINTING)
@@ -75,19 +66,10 @@ def stamp(text: str, face: Face, dpi: int) -> Stamp:
     top, bottom, left, right = (rows[0], rows[-1] + 1, columns[0], columns[-1] + 1) if len(rows) else (0, 0, 0, 0)
     alpha = whole[top:bottom, left:right].copy()
     left, top = round(left - space), int(top) - int(height - font.get_descent() / 64) - 1
-    if face.up:
+    if up:
         left, top, alpha = top, -left - alpha.shape[1], np.rot90(alpha)
-    on_white = WHITE - alpha[..., None] * (1 - np.array(to_rgb(face.colour)))
+    on_white = WHITE - alpha[..., None] * (1 - np.array(to_rgb(colour)))
     return Stamp(alpha, np.round(on_white).astype(np.uint8), left, top, width - 2 * space)
-
-
-class Edges(NamedTuple):
-    """Of a rectangle."""
-
-    left: int
-    top: int
-    right: int
-    bottom: int
 
 
 class Canvas:
@@ -101,19 +83,19 @@ class Canvas:
         self._hairline_colour = mix(WHITE, rgb(FRAME), self.cover)
         self.pixels: Pixels = np.full((round(height * dpi), round(width * dpi), 3), WHITE, dtype=np.uint8)
 
-    def edges(self, box: Box) -> Edges:
-        """Return the pixels where a box begins and ends."""
+    def edges(self, box: Box) -> tuple[int, int, int, int]:
+        """Return the pixels where a box begins and ends: left, top, right, bottom."""
         left, top, width, height = (round(inches * self.dpi) for inches in box)
-        return Edges(left, top, left + width, top + height)
+        return left, top, left + width, top + height
 
     def within(self, box: Box) -> Pixels:
         """Return the pixels of a box."""
         left, top, right, bottom = self.edges(box)
         return self.pixels[top:bottom, left:right]
 
-    def frame(self, edges: Edges) -> None:
+    def frame(self, box: Box) -> None:
         """Draw hairlines around a rectangle, outside of it."""
-        left, top, right, bottom = edges
+        left, top, right, bottom = self.edges(box)
         thick = self.hairline
         for y in (top - thick, bottom):
             self._fill(left - thick, y, right - left + 2 * thick, thick)
@@ -128,11 +110,11 @@ class Canvas:
     def _fill(self, left: int, top: int, width: int, height: int) -> None:
         self.pixels[top : top + height, left : left + width] = self._hairline_colour
 
-    def write(self, text: str, x: float, y: float, face: Face, align: Align = "left") -> None:
-        """Write a text with its start, middle or end at a point, which its base line goes through."""
-        colour, up = face.colour, face.up
-        alpha, on_white, left, top, width = stamp(drawable(text), face, self.dpi)
-        back = {"left": 0.0, "center": 0.5, "right": 1.0}[align] * width
+    def write(self, line: TextLine) -> None:
+        """Write a line of text with its start, middle or end at its place."""
+        x, y, up = line.x * self.dpi, line.y * self.dpi, bool(line.rotation)
+        alpha, on_white, left, top, width = stamp(drawable(line.text), line.size, self.dpi, line.colour, up, line.bold)
+        back = {"left": 0.0, "center": 0.5, "right": 1.0}[line.align] * width
         left += round(x if up else x - back)
         top += round(y + back if up else y)
         below = self.pixels[max(0, top) : max(0, top + len(alpha)), max(0, left) : max(0, left + alpha.shape[1])]
@@ -140,7 +122,7 @@ class Canvas:
             below[:] = on_white
         else:  # on a cell, or over the edge of the page
             share = alpha[max(0, -top) :, max(0, -left) :][: below.shape[0], : below.shape[1], None] / WHITE
-            below[:] = mix(below, rgb(colour), share)
+            below[:] = mix(below, rgb(line.colour), share)
 
 
 @lru_cache(maxsize=64)

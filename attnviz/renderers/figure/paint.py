@@ -1,10 +1,11 @@
 """Plans of maps as pixels, in a small part of the time that matplotlib takes for the same plan. Knows no reports."""
 
 import numpy as np
+from matplotlib.cm import ScalarMappable
 
-from attnviz.renderers.figure.layout import NUMBER_PAD, POINT, TICK, FigurePlan, PlacedMap
-from attnviz.renderers.figure.page import Canvas, Face, Pixels, hatching, mix, rgb, to_bytes
-from attnviz.renderers.figure.scale import OVER_IMAGE, Colours, colours_of, ground, numbers_in
+from attnviz.renderers.figure.layout import NUMBER_PAD, POINT, TICK, FigurePlan, PlacedMap, TextLine
+from attnviz.renderers.figure.page import Canvas, Pixels, hatching, mix, rgb, to_bytes
+from attnviz.renderers.figure.scale import OVER_IMAGE, colours_of, ground, numbers_in
 from attnviz.renderers.figure.style import GREY
 from attnviz.renderers.figure.text import ASCENT, DESCENT
 from attnviz.report import Scale
@@ -22,30 +23,29 @@ def paint(plan: FigurePlan, cmap: str, dpi: int) -> Pixels:
     _paint_bar(page, plan, colours)
     if plan.swatch is not None:
         _hatch(page.within(plan.swatch), plan.scale, dpi)
-        page.frame(page.edges(plan.swatch))
+        page.frame(plan.swatch)
     for line in (*plan.lines, *plan.tokens):
-        face = Face(line.size, line.colour, up=bool(line.rotation), bold=line.bold)
-        page.write(line.text, line.x * dpi, line.y * dpi, face, line.align)
+        page.write(line)
     return page.pixels
 
 
-def _paint_map(page: Canvas, place: PlacedMap, plan: FigurePlan, colours: Colours) -> None:
+def _paint_map(page: Canvas, place: PlacedMap, plan: FigurePlan, colours: ScalarMappable) -> None:
     # The hatching is laid under the whole map. Forbidden cells are masked, their colour is transparent, and so the
     # ground shows there. In a map of pairs, as of how alike heads are, the half left out stays blank.
-    cells, edges = plan.read_cells(place), page.edges(place.box)
-    pixels = page.within(place.box)
+    cells, pixels = plan.read_cells(place), page.within(place.box)
     if np.ma.is_masked(cells) and not place.heatmap.is_of_pairs:
         _hatch(pixels, plan.scale, page.dpi)
-    painted = to_bytes(colours.cmap(colours.norm(cells)))
+    painted = to_bytes(colours.to_rgba(cells))
     is_apart = plan.cells.are_apart(cells.shape) and place.heatmap.backdrop is None
     seam = (page.hairline, page.cover) if is_apart else (0, 0.0)
     _fill(pixels, painted, place.heatmap.backdrop, seam)
-    page.frame(edges)
+    page.frame(place.box)
     height, width = (n_pixels / number for n_pixels, number in zip(pixels.shape, cells.shape, strict=False))
     if plan.cells.annotated:
+        (left, top, *_), dpi, size = page.edges(place.box), page.dpi, plan.sizes.smallest
         for x, y, text, ink in numbers_in(place.heatmap, plan.scale, colours):
-            base = edges.top + y * height + (ASCENT - DESCENT) / 2 * plan.sizes.smallest * POINT * page.dpi
-            page.write(text, edges.left + x * width, base, Face(plan.sizes.smallest, ink), "center")
+            base = (top + y * height) / dpi + (ASCENT - DESCENT) / 2 * size * POINT
+            page.write(TextLine(text, (left + x * width) / dpi, base, size, ink, "center"))
 
 
 def _fill(pixels: Pixels, colours: np.ndarray, backdrop: Grey | None, seam: tuple[int, float]) -> None:
@@ -82,19 +82,17 @@ def _hatch(pixels: Pixels, scale: Scale, dpi: int) -> None:
     pixels[:] = tile[:, columns][rows]
 
 
-def _paint_bar(page: Canvas, plan: FigurePlan, colours: Colours) -> None:
+def _paint_bar(page: Canvas, plan: FigurePlan, colours: ScalarMappable) -> None:
     """Paint the colour bar, as `draw.draw_bar` has it."""
-    edges = page.edges(plan.bar)
-    left, top, right, bottom = edges
+    left, top, right, bottom = page.edges(plan.bar)
     height = bottom - top
     # One shade for each row of pixels, at the middle of the row, the highest value on top.
     shades = to_bytes(colours.cmap((np.arange(height, 0, -1) - 0.5) / height))
     page.pixels[top:bottom, left:right] = shades[:, None, :3]
-    page.frame(edges)
+    page.frame(plan.bar)
     shares = np.asarray(colours.norm(np.array([value for value, _ in plan.ticks])))
     for share, (_, text) in zip(shares, plan.ticks, strict=True):
-        y = bottom - height * float(share)
+        y, size = bottom - height * float(share), plan.sizes.axis
         page.tick(right, y)
-        away = TICK * page.dpi + NUMBER_PAD * POINT * page.dpi
-        base = y + ASCENT / 2 * plan.sizes.axis * POINT * page.dpi
-        page.write(text, right + away, base, Face(plan.sizes.axis, GREY))
+        x, base = right / page.dpi + TICK + NUMBER_PAD * POINT, y / page.dpi + ASCENT / 2 * size * POINT
+        page.write(TextLine(text, x, base, size, GREY))

@@ -5,11 +5,11 @@ Draws nothing.
 
 from collections.abc import Iterator, Sequence
 from math import ceil, floor, log2, log10
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Colormap, LogNorm, Normalize
+from matplotlib.colors import LogNorm, Normalize
 from matplotlib.ticker import MaxNLocator
 
 from attnviz.renderers.figure.style import AUTO, INK, PAPER, SEQUENTIAL, Theme, colour_map
@@ -92,23 +92,14 @@ def digits_of(value: float, difference: bool) -> str:
     return write_sign(written)
 
 
-class Colours(NamedTuple):
-    """From values to 0..1 and on to colours."""
+def colours_of(scale: Scale, cmap: str, theme: Theme = PAPER) -> ScalarMappable:
+    """Choose what maps values to 0..1 (`norm`) and on to colours (`cmap`).
 
-    cmap: Colormap
-    norm: Normalize
-
-    @property
-    def mappable(self) -> ScalarMappable:
-        """Return norm and colour map as the one object that matplotlib takes."""
-        return ScalarMappable(self.norm, self.cmap)
-
-
-def colours_of(scale: Scale, cmap: str, theme: Theme = PAPER) -> Colours:
-    """Choose colours; a difference has its own, whatever `cmap` is: others would make 0 look like something."""
+    A difference has its own colours, whatever `cmap` is: others would make 0 look like something.
+    """
     of_scale = theme.lift if scale.family.colours == "lift" else SEQUENTIAL
     name = theme.diverging if scale.family.is_signed else of_scale if cmap == AUTO else cmap
-    return Colours(colour_map(name), norm_of(scale))
+    return ScalarMappable(norm_of(scale), colour_map(name))
 
 
 def cells_of(heatmap: Heatmap, scale: Scale, pools: tuple[int, int]) -> np.ma.MaskedArray:
@@ -122,18 +113,17 @@ def cells_of(heatmap: Heatmap, scale: Scale, pools: tuple[int, int]) -> np.ma.Ma
     return cells
 
 
-def numbers_in(heatmap: Heatmap, scale: Scale, colours: Colours) -> Iterator[tuple[float, float, str, str]]:
+def numbers_in(heatmap: Heatmap, scale: Scale, colours: ScalarMappable) -> Iterator[tuple[float, float, str, str]]:
     """Yield for each allowed cell that has a number its middle, the number, and the ink: dark on pale, pale on dark."""
-    cmap, norm = colours
-    shading = heatmap.shade(scale)
+    shading, (least, _) = heatmap.shade(scale), plan_limits(scale)
     for row, column in np.argwhere(heatmap.allowed):
         value, shade = float(heatmap.values[row, column]), float(shading[row, column])
-        ink = ink_on(cmap(float(norm(max(shade, norm.vmin or 0.0)))))
+        ink = ink_on(colours.to_rgba(np.array(max(shade, least))))
         if text := digits_of(value, scale.family.is_signed):
             yield column + 0.5, row + 0.5, text, ink
 
 
-def ink_on(colour: Sequence[float]) -> str:
+def ink_on(colour: Sequence[float] | np.ndarray) -> str:
     """Choose the ink on a colour: dark on pale and pale on dark."""
     return INK if luminance([255 * part for part in colour[:3]]) > PALE else "white"
 

@@ -3,7 +3,6 @@
 No control sequence gets through but our own colours, and without colour none; what the screen lacks is written out.
 """
 
-import codecs
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,11 +52,6 @@ class ScreenLayout:
 
     def __init__(self, screen: Screen) -> None:
         self.screen = screen
-        try:
-            codecs.lookup(screen.encoding)
-            self.encoding = screen.encoding
-        except LookupError:  # Python does not know it
-            self.encoding = "ascii"
         self.signs = str.maketrans({sign: plain for sign, plain in STAND_INS.items() if not self.has(sign)})
         self.ramp = shades.BLOCKS if self.has(shades.BLOCKS) else shades.ASCII
         self.forbidden = self.safe("×")
@@ -65,7 +59,7 @@ class ScreenLayout:
     def has(self, text: str) -> bool:
         """Check whether the terminal's encoding has every character of a text."""
         try:
-            text.encode(self.encoding)
+            text.encode(self.screen.encoding)
         except UnicodeEncodeError:
             return False
         return True
@@ -73,7 +67,7 @@ class ScreenLayout:
     def safe(self, text: str) -> str:
         """Keep what the screen can show; write out the rest."""
         text = write_out_hidden(text).translate(self.signs)
-        return text.encode(self.encoding, "backslashreplace").decode(self.encoding)
+        return text.encode(self.screen.encoding, "backslashreplace").decode(self.screen.encoding)
 
     def out(self, text: Text) -> str:
         """Render a line as it is sent to the screen."""

@@ -90,13 +90,13 @@ from dataclasses import replace
 import matplotlib
 from matplotlib.font_manager import fontManager
 from attnviz.renderers.figure.files import pdf, svg
-from attnviz.renderers.figure.page import Face, stamp
+from attnviz.renderers.figure.page import stamp
 from attnviz.renderers.figure.text import extent
 from attnviz.report import FigureStyle
 from tests.renderers.figure.reports import labelled, report
 shown = report(labelled(["⊥ a"]))
 exec(sys.argv[1])
-sys.stdout.buffer.write(stamp("⊥ a", Face(10), 100).alpha.tobytes() + repr(extent("⊥ a", 10)).encode())
+sys.stdout.buffer.write(stamp("⊥ a", 10, 100).alpha.tobytes() + repr(extent("⊥ a", 10)).encode())
 sys.stdout.buffer.write(next(svg(shown, FigureStyle()))[1])
 """
 BOLD = 'matplotlib.rcParams["font.weight"] = "bold"'
