@@ -19,8 +19,8 @@ from attnviz.renderers.figure.draw import Sketch, literal, write
 from attnviz.renderers.figure.header import MARGIN, MIN_WIDTH, ceil_to_pixel, frame, header_of, height_of, refuse_width
 from attnviz.renderers.figure.layout import GAP, MAX_GRID_WIDTH, PAD, POINT, Labels, fit_labels
 from attnviz.renderers.figure.style import AXIS, Sizes, look_of
-from attnviz.renderers.figure.text import drawable, extent, ordinal, wrap, wrap_evenly
-from attnviz.report import Chart, Charts, FigureStyle, Report
+from attnviz.renderers.figure.text import extent, ordinal, wrap, wrap_evenly
+from attnviz.report import Charts, FigureStyle, Report
 
 SIZES = ((4.6, 2.8), (2.9, 2.1), (2.4, 1.9))  # of a chart alone, of one of two in a row, of one of three and more
 NUMBERS = 0.5  # inches that the numbers of a y axis take, about
@@ -34,7 +34,6 @@ class ChartsPlan(Sketch):
 
     panels: tuple[marks.Panel, ...]
     n_columns: int
-    groups: marks.Groups
     legend: tuple[tuple[str, Artist], ...]
     legend_columns: int
     legend_top: float
@@ -48,12 +47,7 @@ class ChartsPlan(Sketch):
         figure = Figure(figsize=(width, height))
         grid = figure.add_gridspec(max(1, ceil(len(self.panels) / self.n_columns)), self.n_columns)
         for place, panel in enumerate(self.panels):
-            axes = figure.add_subplot(grid[divmod(place, self.n_columns)])
-            marks.Marks(axes, panel, self.theme, self.sizes).draw(self.groups)
-            pad, size, grey = PAD / POINT, self.sizes.axis, self.theme.grey
-            axes.set_title(_join(panel.title), size=size, pad=pad)
-            axes.set_xlabel(_join(panel.x_axis), labelpad=pad, color=grey, size=size)
-            axes.set_ylabel(_join(panel.y_axis), labelpad=pad, color=grey, size=size)
+            panel.draw(figure.add_subplot(grid[divmod(place, self.n_columns)]))
         if self.legend:
             _draw_legend(figure, self)
         for line in self.lines:
@@ -76,11 +70,29 @@ class ChartsPlan(Sketch):
 def plan_charts(picture: Charts, report: Report, look: FigureStyle) -> ChartsPlan:
     """Give everything but the axes its place. Raises TooLarge for too many pixels, and says what would work."""
     theme, sizes = look_of(look.theme, look.font_size)
-    width, n_columns, panels = _fit_charts(picture, look, sizes)
-    room = (width - 2 * MARGIN) / POINT
-
-    header, legend_top = header_of(picture, report, width, look, sizes)
     groups = marks.find_groups(picture.charts, theme)
+    width, n_columns, size, y_axes = _fit_charts(picture, look, sizes)
+    charts, across, text, room = picture.charts, size[0] / POINT, sizes.axis, (width - 2 * MARGIN) / POINT
+    # Axes that are the same on all charts are named once for each row and each column.
+    differ = len({(chart.x_axis, chart.y_axis) for chart in charts}) > 1
+    plain = Labels(1, text, 0.2 * text / AXIS)
+    panels = [
+        marks.Panel(
+            chart,
+            title=wrap(chart.title, text, across),
+            x_axis=wrap(chart.x_axis, text, across) if differ or place + n_columns >= len(charts) else (),
+            y_axis=y_axis if differ or place % n_columns == 0 else (),
+            labels=fit_labels([chart.names], marks.find_slot(chart, across), text, below=True)
+            if chart.names
+            else plain,
+            size=size,
+            groups=groups,
+            theme=theme,
+            sizes=sizes,
+        )
+        for place, (chart, y_axis) in enumerate(zip(charts, y_axes, strict=True))
+    ]
+    header, legend_top = header_of(picture, report, width, look, sizes)
     legend = marks.list_legend(picture.charts, groups, theme)
     names, legend_columns, legend_height = _plan_legend([name for name, _ in legend], room, sizes.axis)
     top = legend_top + legend_height
@@ -89,13 +101,12 @@ def plan_charts(picture: Charts, report: Report, look: FigureStyle) -> ChartsPla
     bottom = top + sum(row[0].size[1] + max(names) + 6 * PAD for row, names in zip(rows, beside, strict=True))
     steps = {(panel.labels.step, panel.chart.x_axis) for panel in panels if panel.chart.names}
     thinned = [f"every {ordinal(step)} {axis or 'place'} is labelled" for step, axis in sorted(steps) if step > 1]
-    caveats = [*marks.list_caveats([(panel.chart, panel.size) for panel in panels], sizes), *thinned]
+    caveats = [*marks.list_caveats(charts, size, sizes), *thinned]
     return ChartsPlan(
         **frame(picture, report, look, (width, bottom, PAD), header, caveats),
-        panels=panels,
+        panels=tuple(panels),
         n_columns=n_columns,
-        groups=groups,
-        legend=tuple((_join(lines), handle) for lines, (_, handle) in zip(names, legend, strict=True)),
+        legend=tuple((marks.join_lines(lines), handle) for lines, (_, handle) in zip(names, legend, strict=True)),
         legend_columns=legend_columns,
         legend_top=legend_top,
         top=top,
@@ -104,8 +115,10 @@ def plan_charts(picture: Charts, report: Report, look: FigureStyle) -> ChartsPla
     )
 
 
-def _fit_charts(picture: Charts, look: FigureStyle, sizes: Sizes) -> tuple[float, int, tuple[marks.Panel, ...]]:
-    """Return the figure's width, charts in a row, and their panels.
+def _fit_charts(
+    picture: Charts, look: FigureStyle, sizes: Sizes
+) -> tuple[float, int, tuple[float, float], list[tuple[str, ...]]]:
+    """Return the figure's width, charts in a row, the size of their axes, and the name of each y axis in lines.
 
     As wide as the charts want; else as many of them in a row as the width asked for has room for. Raises TooLarge where
     it has none for one.
@@ -127,32 +140,8 @@ def _fit_charts(picture: Charts, look: FigureStyle, sizes: Sizes) -> tuple[float
             across, needed = share - named, least + named + beside + 2 * MARGIN
         if across >= least or look.width is None:
             width = look.width or max(MIN_WIDTH, n_columns * (across + named + beside) + 2 * MARGIN)
-            panels = _make_panels(charts, n_columns, names, (across, high), sizes.axis)
-            return ceil_to_pixel(width, look.dpi), n_columns, panels
+            return ceil_to_pixel(width, look.dpi), n_columns, (across, high), names
     raise refuse_width(picture.name, look, sizes, needed)
-
-
-def _make_panels(
-    charts: Sequence[Chart], n_columns: int, y_axes: Sequence[tuple[str, ...]], size: tuple[float, float], text: float
-) -> tuple[marks.Panel, ...]:
-    """Break names into lines. Axes that are the same on all charts are named once for each row and each column."""
-    across = size[0] / POINT
-    differ = len({(chart.x_axis, chart.y_axis) for chart in charts}) > 1
-    panels = []
-    for place, (chart, y_axis) in enumerate(zip(charts, y_axes, strict=True)):
-        pitch = marks.find_slot(chart, size[0]) / POINT
-        plain = Labels(1, text, 0.2 * text / AXIS)
-        panels.append(
-            marks.Panel(
-                chart,
-                title=wrap(chart.title, text, across),
-                x_axis=wrap(chart.x_axis, text, across) if differ or place + n_columns >= len(charts) else (),
-                y_axis=y_axis if differ or place % n_columns == 0 else (),
-                labels=fit_labels([chart.names], pitch, text, below=True) if chart.names else plain,
-                size=size,
-            )
-        )
-    return tuple(panels)
 
 
 def _plan_legend(names: Sequence[str], room: float, size: float) -> tuple[list[tuple[str, ...]], int, float]:
@@ -163,10 +152,6 @@ def _plan_legend(names: Sequence[str], room: float, size: float) -> tuple[list[t
     n_columns = ceil(len(names) / ceil(len(names) / n_columns)) if names else 1  # rows of one length
     highest = max((height_of(lines, size) + PAD for lines in wrapped), default=0.0)
     return wrapped, n_columns, highest * ceil(len(names) / n_columns)
-
-
-def _join(lines: Sequence[str]) -> str:
-    return "\n".join(map(drawable, lines))
 
 
 def _draw_legend(figure: Figure, plan: ChartsPlan) -> None:

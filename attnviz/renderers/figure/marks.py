@@ -11,12 +11,11 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from attnviz.renderers.figure.layout import LABEL_PAD, POINT, TICK, Labels
+from attnviz.renderers.figure.layout import LABEL_PAD, PAD, POINT, TICK, Labels
 from attnviz.renderers.figure.style import COLOURS, HAIRLINE, MAX_NUMBER, Sizes, Theme
 from attnviz.renderers.figure.text import drawable, extent
 from attnviz.report import Chart
@@ -37,6 +36,7 @@ MARGINS = np.array([0.03, 0.06])  # of what is drawn, on either side
 DOT, MARKED, PLAIN, LETTERED, BESIDE = 3.6, 4.5, 3.2, 8.5, 1.5  # points across, and to the label
 CENTRED: dict[str, Any] = {"ha": "center", "va": "center_baseline"}
 ROTATED: dict[str, Any] = {"rotation": 90, "rotation_mode": "anchor", "ha": "right", "va": "center_baseline"}
+BOX: dict[str, Any] = {"linewidth": 0.8, "alpha": 0.6}
 AT: dict[str, Any] = {"linewidth": 0.8, "dashes": (3, 2), "zorder": 1.5}
 MAX_WHOLE = 1e6  # a range beyond is no longer one of things that are counted
 
@@ -55,15 +55,11 @@ Groups = Mapping[str, GroupStyle]
 def find_groups(charts: Sequence[Chart], theme: Theme) -> Groups:
     """Give each name its colour, and its dashes once all colours are taken; rows of no name are grey."""
     names = dict.fromkeys(name for chart in charts for name in (*chart.groups, *chart.column("group")))
-    quiet = [
-        name for name in names if name in {"", *(each for chart in charts for each in chart.quiet)} and len(names) > 1
-    ]
-    letters = {
-        name: letter
-        for chart in charts
-        for name, letter in zip(chart.column("group"), chart.column("letter"), strict=False)
-    }
-    groups = {name: GroupStyle(theme.grey, DASHES[1], "") for name in quiet}
+    quiet = {"", *(name for chart in charts for name in chart.quiet)} if len(names) > 1 else set()
+    letters = dict[str, str]()
+    for chart in charts:
+        letters |= zip(chart.column("group"), chart.column("letter"), strict=False)
+    groups = {name: GroupStyle(theme.grey, DASHES[1], "") for name in names if name in quiet}
     for number, name in enumerate(name for name in names if name not in quiet):
         round_, colour = divmod(number, len(COLOURS))
         groups[name] = GroupStyle(theme.find_ink(COLOURS[colour]), DASHES[round_ % len(DASHES)], letters.get(name, ""))
@@ -73,17 +69,19 @@ def find_groups(charts: Sequence[Chart], theme: Theme) -> Groups:
 def list_legend(charts: Sequence[Chart], groups: Groups, theme: Theme) -> list[tuple[str, Artist]]:
     """List the names that are drawn with a sample of each, unless there is only one without a name."""
     found: dict[str, Artist] = {}
-    for chart in charts:
-        present = {*chart.column("group")}
+    for kind, present in ((chart.kind, {*chart.column("group")}) for chart in charts):
         for name, (colour, dashes, letter) in groups.items():
-            if name not in present:
+            if name not in present or not (name or (kind == "box" and len(groups) > 1)):
                 continue
-            marker: dict[str, Any] = {"marker": "o", "linestyle": "", "markersize": LETTERED if letter else DOT}
-            look = {"marker": "", "linestyle": (0, dashes or ())} if chart.kind == "line" else marker
-            box = Patch(facecolor=(*to_rgb(colour), 0.4), edgecolor=colour, linewidth=0.8)
-            handle = box if chart.kind == "box" else Line2D([], [], color=colour, **look)
-            if name or (chart.kind == "box" and len(groups) > 1):
-                found[f"{letter}: {name}" if letter else name] = handle
+            look: dict[str, Any] = {"marker": "o", "linestyle": "", "markersize": LETTERED if letter else DOT}
+            look = {"linestyle": (0, dashes or ())} if kind == "line" else look
+            handle = (
+                Patch(facecolor=colour, edgecolor=theme.grey, **BOX)
+                if kind == "box"
+                else Line2D([], [], color=colour, **look)
+            )
+            found[f"{letter}: {name}" if letter else name] = handle
+    for chart in charts:
         if chart.at and chart.at[1] and abs(chart.at[0]) <= MAX_NUMBER and len(read_table(chart)):
             found[chart.at[1]] = Line2D([], [], color=theme.grey, **AT)
     return list(found.items())
@@ -106,8 +104,8 @@ def read_table(chart: Chart, whole: bool = False) -> pd.DataFrame:
 
 
 def find_slot(chart: Chart, width: float) -> float:
-    """Return the inches from place to place, of axes so wide."""
-    return min(width / count_places(chart), MAX_SLOT)
+    """Return how far it is from place to place, of axes so wide, both in points."""
+    return min(width / count_places(chart), MAX_SLOT / POINT)
 
 
 def count_places(chart: Chart) -> float:
@@ -116,10 +114,10 @@ def count_places(chart: Chart) -> float:
     return len(chart.names) - 1 + APART * gaps + 2 * EDGE
 
 
-def list_caveats(sized: Sequence[tuple[Chart, tuple[float, float]]], sizes: Sizes) -> Iterator[str]:
-    """List what charts of about these sizes cannot show by themselves."""
-    kinds, tables = {chart.kind for chart, _ in sized}, [read_table(chart, whole=True) for chart, _ in sized]
-    if "box" in kinds:
+def list_caveats(charts: Sequence[Chart], size: tuple[float, float], sizes: Sizes) -> Iterator[str]:
+    """List what charts of about this size cannot show by themselves."""
+    tables = [read_table(chart, whole=True) for chart in charts]
+    if any(chart.kind == "box" for chart in charts):
         counts = np.concatenate([table.groupby("x")["y"].count() for table in tables])
         if (counts >= MIN_VALUES).any():
             yield "boxes: the middle half of the numbers and their median; lines reach the smallest and the largest"
@@ -127,11 +125,9 @@ def list_caveats(sized: Sequence[tuple[Chart, tuple[float, float]]], sizes: Size
             yield f"of fewer than {MIN_VALUES} numbers each is a point, and the line is their median"
     if lost := sum(int(table[["x", "y"]].isna().any(axis=1).sum()) for table in tables):
         yield f"{lost} number{' is' if lost == 1 else 's are'} not drawn: not finite, or too large"
-    points = [(read_table(chart), size) for chart, size in sized if chart.kind == "point"]
-    close = sum(
-        int((table["label"] != "").sum()) - len(place_labels(table, *size, sizes.small)) for table, size in points
-    )
-    if close:
+    points = [read_table(chart) for chart in charts if chart.kind == "point"]
+    labelled = sum(len(place_labels(table, *size, sizes.small)) for table in points)
+    if close := sum(int((table["label"] != "").sum()) for table in points) - labelled:
         yield f"{close} point{' is' if close == 1 else 's are'} too close to others to be labelled"
 
 
@@ -183,20 +179,13 @@ class Panel(NamedTuple):
     y_axis: tuple[str, ...]
     labels: Labels
     size: tuple[float, float]  # of the axes, about
-
-
-class Marks(NamedTuple):
-    """One chart and the axes that it is drawn on."""
-
-    axes: Axes
-    panel: Panel
+    groups: Groups
     theme: Theme
     sizes: Sizes
 
-    def draw(self, groups: Groups) -> None:
-        """Draw the table; say where there is nothing to draw."""
-        axes, chart, theme = self.axes, self.panel.chart, self.theme
-        table = read_table(chart)
+    def draw(self, axes: Axes) -> None:
+        """Draw the table, and name axes and places; say where there is nothing to draw."""
+        chart, theme, table = self.chart, self.theme, read_table(self.chart)
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(length=TICK / POINT, width=HAIRLINE, pad=2, labelsize=self.sizes.axis)
         axes.grid(visible=True, axis="y" if chart.names else "both", color=theme.grid, linewidth=HAIRLINE)
@@ -207,55 +196,55 @@ class Marks(NamedTuple):
             middle: dict[str, Any] = {"ha": "center", "va": "center", "size": self.sizes.small, "color": theme.grey}
             axes.text(0.5, 0.5, "no numbers", transform=axes.transAxes, **middle)
         else:
-            palette = {name: group.colour for name, group in groups.items()}
-            look: dict[str, Any] = {"data": table, "x": "x", "y": "y", "hue": "group", "palette": palette}
-            look |= {"ax": axes, "legend": False}
-            {"line": self._draw_lines, "box": self._draw_boxes, "point": self._draw_points}[chart.kind](
-                table, look, groups
-            )
+            palette = {name: group.colour for name, group in self.groups.items()}
+            look: dict[str, Any] = {"x": "x", "y": "y", "hue": "group", "palette": palette, "ax": axes, "legend": False}
+            {"line": self._draw_lines, "box": self._draw_boxes, "point": self._draw_points}[chart.kind](table, look)
             known = table.dropna(subset=["low", "high"])
             bars: dict[str, Any] = {"colors": known["group"].map(palette), "linewidth": 1.0, "alpha": 0.6, "zorder": 2}
             axes.vlines(known["x"], known["low"], known["high"], **bars)
-            self._set_axes(table)
+            self._set_axes(axes, table)
         if chart.names:
-            self._name_places()
+            self._name_places(axes)
+        text: dict[str, Any] = {"size": self.sizes.axis, "color": theme.grey}
+        axes.set_title(join_lines(self.title), size=self.sizes.axis, pad=PAD / POINT)
+        axes.set_xlabel(join_lines(self.x_axis), labelpad=PAD / POINT, **text)
+        axes.set_ylabel(join_lines(self.y_axis), labelpad=PAD / POINT, **text)
 
-    def _set_axes(self, table: pd.DataFrame) -> None:
-        axes, chart, theme = self.axes, self.panel.chart, self.theme
+    def _set_axes(self, axes: Axes, table: pd.DataFrame) -> None:
+        """Mark a place along x, and choose where y ends and which ticks are written."""
+        chart = self.chart
         if chart.at and abs(chart.at[0]) <= MAX_NUMBER:
-            axes.axvline(chart.at[0], color=theme.grey, **AT)
+            axes.axvline(chart.at[0], color=self.theme.grey, **AT)
         if chart.y_range is not None:
             low, high = chart.y_range
             beyond = MARGINS[1] * (high - low)
             axes.set_ylim(low - beyond, high + beyond)
+        axes.ticklabel_format(axis="y", useOffset=False)
         if not chart.names:
             low, high = axes.get_xlim()
             is_whole = table["x"].mod(1).eq(0).groupby(table["group"]).all().any()
             if chart.kind == "line" and is_whole and 1 < high - low <= MAX_WHOLE:
                 axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
             axes.ticklabel_format(axis="x", useOffset=False)
-        axes.ticklabel_format(axis="y", useOffset=False)
 
-    def _name_places(self) -> None:
-        chart, width = self.panel.chart, self.panel.size[0]
+    def _name_places(self, axes: Axes) -> None:
+        chart, width = self.chart, self.size[0] / POINT
         at = np.arange(len(chart.names), dtype=float)
         if chart.kind == "box":
             for place, x in set(zip(chart.column("x"), read_table(chart, whole=True)["x"], strict=True)):
                 at[place] = x
         middle, half = (at[0] + at[-1]) / 2, width / find_slot(chart, width) / 2
-        self.axes.set_xlim(middle - half, middle + half)
-        labels, axis = self.panel.labels, self.axes.xaxis
-        axis.set_ticks(labels.choose(at.tolist()), [drawable(name) for name in labels.choose(chart.names)])
-        axis.set_tick_params(pad=LABEL_PAD, labelsize=labels.size)
-        for text in axis.get_ticklabels() if labels.rotated else ():
+        axes.set_xlim(middle - half, middle + half)
+        axes.xaxis.set_ticks(self.labels.choose(at.tolist()), [*map(drawable, self.labels.choose(chart.names))])
+        axes.xaxis.set_tick_params(pad=LABEL_PAD, labelsize=self.labels.size)
+        for text in axes.get_xticklabels() if self.labels.rotated else ():
             text.set(**ROTATED)
 
-    def _draw_lines(self, table: pd.DataFrame, look: Mapping[str, Any], groups: Groups) -> None:
+    def _draw_lines(self, table: pd.DataFrame, look: Mapping[str, Any]) -> None:
         """Draw lines with gaps, and points that stand alone or are few."""
-        dashes = {name: group.dashes for name, group in groups.items()}
-        sns.lineplot(
-            **look, style="group", dashes=dashes, units="run", estimator=None, sort=False, linewidth=1.2, zorder=2
-        )
+        dashes = {name: group.dashes for name, group in self.groups.items()}
+        as_it_comes: dict[str, Any] = {"units": "run", "estimator": None, "sort": False}
+        sns.lineplot(table, **look, **as_it_comes, style="group", dashes=dashes, linewidth=1.2, zorder=2)
         few = table.groupby("group")["x"].transform("size") <= FEW
         alone = table.groupby(["group", "run"])["x"].transform("size") == 1
         self._draw_dots(table[few | alone], look, MARKED)
@@ -263,43 +252,45 @@ class Marks(NamedTuple):
     def _draw_dots(self, table: pd.DataFrame, look: Mapping[str, Any], across: float) -> None:
         edge: dict[str, Any] = {"edgecolor": self.theme.ground, "linewidth": 0.4, "zorder": 3}
         if len(table):
-            sns.scatterplot(**{**look, "data": table}, s=across**2, **edge)
+            sns.scatterplot(table, **look, s=across**2, **edge)
 
-    def _draw_boxes(self, table: pd.DataFrame, look: Mapping[str, Any], groups: Groups) -> None:
+    def _draw_boxes(self, table: pd.DataFrame, look: Mapping[str, Any]) -> None:
         """Draw many numbers as a box of their middle half with lines to the ends, few as points and their median."""
         values = table.groupby("x")["y"]
         many = values.transform("size") >= MIN_VALUES
         median: dict[str, Any] = {"color": self.theme.ink, "linewidth": 1.2}
-        for name, rows in table[many].groupby("group", sort=False):
-            colour = groups[str(name)].colour
-            own: dict[str, Any] = {"color": colour, "linecolor": colour, "saturation": 1.0, "medianprops": median}
-            own |= {"whis": (0, 100), "width": BROAD, "linewidth": 0.8, "showcaps": False, "native_scale": True}
-            sns.boxplot(rows, x="x", y="y", ax=self.axes, **own)
-        for box in self.axes.patches:
-            box.set_facecolor((*to_rgb(box.get_edgecolor()), 0.4))
+        alike: dict[str, Any] = {**look, "native_scale": True, "dodge": False}
+        box: dict[str, Any] = {"boxprops": BOX, "medianprops": median, "linecolor": self.theme.grey}
+        if many.any():
+            sns.boxplot(table[many], **alike, **box, saturation=1.0, whis=(0, 100), width=BROAD, showcaps=False)
         edge: dict[str, Any] = {"size": DOT, "edgecolor": self.theme.ground, "linewidth": 0.4, "warn_thresh": 1.0}
         if not many.all():
-            sns.swarmplot(**{**look, "data": table[~many]}, native_scale=True, dodge=False, **edge)
+            sns.swarmplot(table[~many], **alike, **edge)
         middles = values.median()[values.size() < MIN_VALUES]
-        self.axes.hlines(middles, middles.index - BROAD / 2, middles.index + BROAD / 2, **median, zorder=4)
+        look["ax"].hlines(middles, middles.index - BROAD / 2, middles.index + BROAD / 2, **median, zorder=4)
 
-    def _draw_points(self, table: pd.DataFrame, look: Mapping[str, Any], groups: Groups) -> None:
+    def _draw_points(self, table: pd.DataFrame, look: Mapping[str, Any]) -> None:
         """Draw small points, and lettered ones over them, some of them called by name."""
-        lettered = table["letter"] != ""
-        self._draw_dots(table[~lettered], look, MARKED if self.panel.chart.names else PLAIN)
+        axes, lettered = look["ax"], table["letter"] != ""
+        self._draw_dots(table[~lettered], look, MARKED if self.chart.names else PLAIN)
         self._draw_dots(table[lettered], look, LETTERED)
         letter: dict[str, Any] = {"size": 0.7 * LETTERED, "weight": "bold", **CENTRED}
         row: Any
         for row in table[lettered].itertuples():
-            self.axes.text(row.x, row.y, row.letter, color=self.theme.ground, zorder=4, **letter)
-        if self.panel.chart.names:
-            self.axes.axhline(0.0, color=self.theme.ink, linewidth=1.0, zorder=1.5)
+            axes.text(row.x, row.y, row.letter, color=self.theme.ground, zorder=4, **letter)
+        if self.chart.names:
+            axes.axhline(0.0, color=self.theme.ink, linewidth=1.0, zorder=1.5)
             return
         behind = {"facecolor": self.theme.ground, "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
         label: dict[str, Any] = {"size": self.sizes.small, "zorder": 5, "bbox": behind, **CENTRED}
-        for n, at in place_labels(table, *self.panel.size, self.sizes.small).items():
+        for n, at in place_labels(table, *self.size, self.sizes.small).items():
             row = next(table.iloc[[n]].itertuples())
             at_point: dict[str, Any] = {"xy": (row.x, row.y), "xytext": tuple(at), "textcoords": "offset points"}
-            self.axes.annotate(drawable(row.label), **at_point, color=groups[row.group].colour, **label)
+            axes.annotate(drawable(row.label), **at_point, color=self.groups[row.group].colour, **label)
         (left, bottom), (right, top) = _find_limits(table[["x", "y"]].to_numpy())
-        self.axes.set(xlim=(left, right), ylim=(bottom, top))
+        axes.set(xlim=(left, right), ylim=(bottom, top))
+
+
+def join_lines(lines: Sequence[str]) -> str:
+    """Join lines of text to one with line breaks, as matplotlib takes it."""
+    return "\n".join(map(drawable, lines))
