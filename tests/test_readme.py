@@ -35,6 +35,8 @@ DOCUMENTS = (*FIRST, *sorted({*DOCS.glob("*.md")} - {*FIRST, DOCS / "gallery.md"
 IMAGES = DOCS / "images"
 ENCODER, DECODER = "path/to/encoder", "path/to/decoder"
 OF_PACKAGES = re.compile(rf" ({'|'.join(plugin.name for plugin in PACKAGED)})(?= |$)")
+# Commands of a package whose pictures stand in the documents: where each is written, and as what it is kept.
+DRAWN = {"dickens": "worth-a-look.png", "repeat": "layer-17-head-5.png", "dursley": "explanation.png"}
 TABLE = re.compile(r"<!-- table: ([\w.]+) -->\n\n(?:\|.*\n)*\n?")
 MAPPED = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 
@@ -259,8 +261,7 @@ def test_the_pictures_of_the_example_are_what_the_command_writes(
 @pytest.mark.slow
 def test_the_picture_of_a_real_decoder_is_what_the_command_draws(run_here: RunHere, tmp_path: Path) -> None:
     pretrained.packaged("smollm2")
-    drawn = {"dickens": "worth-a-look.png", "repeat": "layer-17-head-5.png", "dursley": "explanation.png"}
-    for out, name in drawn.items():
+    for out, name in DRAWN.items():
         (command,) = (command for command in commands_of_packages() if f"--out {out}" in command)
         worked(run_here(*shlex.split(command)[1:]))
         assert_alike(tmp_path / out / name, IMAGES / name)

@@ -9,7 +9,6 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,14 +16,14 @@ from pathlib import Path
 from attnviz.bounded import UTF_8, Budget, exists, expand_path, find_mark, is_folder
 from attnviz.chats import parse_chat
 from attnviz.display import REPLACEMENT, list_first, quote_beginning, replace_surrogates
-from attnviz.errors import InvalidOption, InvalidSelection, InvalidSource
+from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.registry import Plugin
 from attnviz.selection import select_numbers
 from attnviz.specs import TextOptions
 from attnviz.store.cache import remember
 from attnviz.text.files import WORDLESS, check_encoding, check_kind, check_size, decode, read_content
 from attnviz.text.markup import WORDY_ENDINGS, find_words
-from attnviz.text.source import MAX_ROWS, MAX_TEXT
+from attnviz.text.source import MAX_TEXT
 
 __all__ = ["ENDINGS", "NAMES", "SOURCES", "Corpus", "Document", "load_corpus"]
 
@@ -50,6 +49,7 @@ MAX_NAMED = 3  # in a notice; the rest is counted
 ARCHIVE_ENDINGS = (".gz", ".zip", ".tar", ".tgz", ".bz2", ".xz")
 STANDARD_INPUT = "-"
 FROM_THE_END = re.compile(r"(?:^|[,-])\s*-")  # a number in --index
+NUMBER = re.compile("[0-9]{1,18}")
 
 
 @dataclass(frozen=True)
@@ -146,9 +146,9 @@ def load_corpus(spec: TextOptions, max_memory: float = 4.0, *, only_index: bool 
     InvalidOption for options that contradict each other, InvalidSource for what cannot be read, TooLarge.
     """
     n_needed = None
-    if only_index and spec.index and not FROM_THE_END.search(",".join(spec.index)):
-        with suppress(InvalidSelection):  # the caller says it
-            n_needed = 1 + max(select_numbers(spec.index, MAX_ROWS, "text"))
+    numbers = NUMBER.findall(",".join(spec.index))
+    if only_index and numbers and not FROM_THE_END.search(",".join(spec.index)):
+        n_needed = 1 + max(map(int, numbers))  # whether these are numbers of texts, the caller says
     key = replace(spec, index=()), max_memory, n_needed
     return remember(key, lambda: _read(spec, Budget(max_memory), n_needed))
 

@@ -128,10 +128,6 @@ def test_help_and_wrong_usage_import_nothing_heavy(arguments: list[str], tmp_pat
     assert ("typer" in packages) == (not is_help_of_one)
 
 
-def test_imports_would_be_noticed(tmp_path: Path) -> None:
-    assert {"torch", "matplotlib"} <= imported(["heatmap", "--text", "a", "--table", "none"], tmp_path)
-
-
 def test_completion_offers_names_and_choices(run_cli: RunCli) -> None:
     models = {"single", "multi", "single-zh", "multi-zh", "random", "dot", "recall", "minilm", "smollm2", "dinov2"}
     models |= {"multi:2", "multi:4", "multi:8", "recall:1", "recall:2", "recall:4", "recall:8"}

@@ -14,7 +14,7 @@ COUNT_THREADS = """
 import atexit, sys
 from attnviz.cli.app import main
 atexit.register(lambda: print(sys.modules["torch"].get_num_threads(), file=sys.stderr))
-sys.argv = ["attnviz", "heatmap", "--text", "the film", "--heads", "2", "--dpi", "40", "--table", "none"]
+sys.argv = ["attnviz", "predict", "--text", "the film"]
 main()
 """
 

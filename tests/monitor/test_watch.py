@@ -17,7 +17,7 @@ import attnviz
 from attnviz import store
 from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.monitor.run import MEASURES, SIDE, Alarm, WatchedRun
-from tests.process import RunCli
+from tests.attacks.endings import RunHere
 
 N_TOKENS, N_HEADS = 12, 2
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -183,11 +183,11 @@ def test_what_cannot_be_watched_is_said() -> None:
         pass
 
 
-def test_a_run_is_drawn_as_curves_and_as_a_film(run_cli: RunCli, tmp_path: Path) -> None:
+def test_a_run_is_drawn_as_curves_and_as_a_film(run_here: RunHere, tmp_path: Path) -> None:
     watched = WatchedRun(tmp_path)
     for step, score in enumerate((9, 10, 11, 90)):
         watched.add(step, np.array([[[score, 0.5, 0, 0]]]), np.full((1, 1, SIDE**2), 2.0**step))
-    done = run_cli("render", tmp_path, "--out", tmp_path / "drawn", "--format", "png")
+    done = run_here("render", tmp_path, "--out", tmp_path / "drawn", "--format", "png")
     assert (done.exit_code, done.stdout.splitlines()[3]) == (
         0,
         "First alarm, step 3: head 0.0: scores explode (from 10.0 to 90; fixed limit 30).",
@@ -195,7 +195,7 @@ def test_a_run_is_drawn_as_curves_and_as_a_film(run_cli: RunCli, tmp_path: Path)
     with Image.open(tmp_path / "drawn" / "film.gif") as film:
         assert getattr(film, "n_frames", 1) == 4
     assert {path.name for path in (tmp_path / "drawn").iterdir()} == {"curves.png", "film.gif", "film.html"}
-    refused = run_cli("render", tmp_path, "--words", "a b")
+    refused = run_here("render", tmp_path, "--words", "a b")
     assert (refused.exit_code, "is of weights, and this is a watched run" in refused.stderr) == (2, True)
     store.write(tmp_path / "attention-000000009.parquet", b"PAR1")
-    assert run_cli("render", tmp_path).exit_code == 2
+    assert run_here("render", tmp_path).exit_code == 2

@@ -14,9 +14,10 @@ from tests import pretrained as made
 from tests.attacks.endings import RunHere, document, refused, worked
 
 pytest.importorskip("transformers", reason=made.NEEDS)
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 CAUSAL = "AutoModelForCausalLM"
-SHORT = ("--noise", "3", "--texts", "10")
+SHORT = ("--noise", "3", "--texts", "3")
 LLAMA_Q = "model.layers.0.self_attn.q_proj.weight"
 
 

@@ -94,7 +94,7 @@ def test_what_a_random_model_writes_has_no_source(llama: Path, run_here: RunHere
 
 def test_the_one_passage_that_says_it_is_found_and_none_where_none_does(run_here: RunHere) -> None:
     made.packaged("smollm2")
-    asked = ("sources", "--text", FACTS_OF_CODES, "--draws", "5", "--json", "--question")
+    asked = ("sources", "--text", FACTS_OF_CODES, "--draws", "3", "--json", "--question")
     question = "Question: What is the code of Clara's locker? Answer: The code of Clara's locker is"
     found = document(worked(run_here(*asked, question, "--length", "6")))
     written = "".join(found["answer"])
