@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -125,13 +124,10 @@ def _check_characters(several: Sequence[Tokens], spans: Sequence[Sequence[Span]]
             is_known = len(piece) == end - start
             places |= {(stretch, at) for at in range(start, end) if not (is_known and piece[at - start].isspace())}
     characters = [{at for _, at in places if at >= 0} for places in covered]
-    for ours, theirs in permutations(characters, 2):
-        if alone := ours - theirs:
-            start = min(alone)
-            end = min((at for at in theirs if at > start), default=max(alone) + 1)
-            last = max(at for at in alone if at < end)
-            where = f"character {last}" if last == start else f"characters {start} to {last}"
-            raise InvalidOption(f"one model reads {where} of the text, another does not", hint=STRETCHES_HINT)
+    for others in characters[1:]:
+        if alone := characters[0] ^ others:
+            problem = f"one model reads character {min(alone)} of the text, another does not"
+            raise InvalidOption(problem, hint=STRETCHES_HINT)
     if any(places != covered[0] for places in covered):
         raise InvalidOption(OTHER_MARKERS, hint=MARKERS_HINT)
 

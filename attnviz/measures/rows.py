@@ -11,30 +11,25 @@ from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int
+from jaxtyping import Float32, Float64, Int
 
 from attnviz.errors import InvalidOption
 from attnviz.records import TINY, AttentionMaps, holds_factors
 from attnviz.records.walk import Queries, split_queries, walk_each
 
 
-@dataclass(frozen=True, eq=False)
 class PooledMaps:
-    """Maps too large to be drawn: a cell for each block of `size` × `size` weights, the last ones smaller."""
+    """Maps of a layer too large to be drawn: a cell for each block of `size` × `size` weights, the last ones smaller.
 
-    size: int
-    mean: Float32[np.ndarray, "head row column"]  # over the cells where attention is allowed
-    allowed: Bool[np.ndarray, "row column"]  # anywhere in a block
-
-
-class Pools:
-    """Blocks of a layer's maps, filled row by row."""
+    They are filled row by row. Then `mean` [head, row, column] is over the cells of a block where attention is allowed,
+    and `allowed` [row, column] says where it is anywhere in one.
+    """
 
     def __init__(self, maps: AttentionMaps, layer: int, size: int) -> None:
-        self._size, self._sides = size, (len(maps.queries), len(maps.keys))
+        self.size, self._sides = size, (len(maps.queries), len(maps.keys))
         self._starts = np.arange(0, len(maps.keys), size)
         shape = -(-len(maps.queries) // size), len(self._starts)
-        self._total = np.zeros((maps.n_heads, *shape), dtype=np.float32)
+        self.mean = np.zeros((maps.n_heads, *shape), dtype=np.float32)
         self._n_allowed = np.zeros(shape, dtype=np.int64)
         if maps.allows_all(layer):
             self._n_allowed[:] = np.outer(*(np.diff([*range(0, side, size), side]) for side in self._sides))
@@ -46,17 +41,17 @@ class Pools:
 
     def add(self, head: int, queries: Queries, keys: slice, weights: Float32[np.ndarray, "query key"]) -> None:
         """Add the weights of a stretch of queries of one head on some keys; the others get nothing."""
-        rows = np.arange(self._sides[0])[queries] // self._size
+        rows = np.arange(self._sides[0])[queries] // self.size
         starts = np.flatnonzero(np.diff(rows, prepend=-1))
-        padded = np.zeros((len(rows), len(self._starts) * self._size), dtype=np.float32)
+        padded = np.zeros((len(rows), len(self._starts) * self.size), dtype=np.float32)
         padded[:, keys] = weights
-        by_block = padded.reshape(len(rows), -1, self._size) @ np.ones(self._size, dtype=np.float32)
-        self._total[head, rows[starts]] += np.add.reduceat(by_block, starts)
+        by_block = padded.reshape(len(rows), -1, self.size) @ np.ones(self.size, dtype=np.float32)
+        self.mean[head, rows[starts]] += np.add.reduceat(by_block, starts)
 
-    def finish(self) -> PooledMaps:
-        """Return the pooled maps, once all weights are added."""
-        self._total /= np.maximum(self._n_allowed, 1).astype(np.float32)  # in place: allocating memory takes as long
-        return PooledMaps(self._size, self._total, self._n_allowed > 0)
+    def finish(self) -> None:
+        """Turn sums into means, once all weights are added."""
+        self.mean /= np.maximum(self._n_allowed, 1).astype(np.float32)  # in place: allocating memory takes as long
+        self.allowed = self._n_allowed > 0
 
 
 Parameters = ParamSpec("Parameters")
@@ -133,12 +128,11 @@ def compute_statistics(maps: AttentionMaps, layer: int, *, with_pools: bool = Fa
     """
     known = _STATISTICS.setdefault(maps, {})
     if layer not in known or (with_pools and known[layer].pooled is None):
-        pools = Pools(maps, layer, choose_pool_size(maps)) if with_pools else None
-        known[layer] = _walk(maps, layer, pools)
+        known[layer] = _walk(maps, layer, PooledMaps(maps, layer, choose_pool_size(maps)) if with_pools else None)
     return known[layer]
 
 
-def _walk(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatistics:
+def _walk(maps: AttentionMaps, layer: int, pools: PooledMaps | None) -> RowStatistics:
     """Walk over several heads in one step where the record says so, else head by head.
 
     Of a long text a few heads are walked over at a time, as numpy lets threads run side by side; each head's numbers
@@ -162,7 +156,9 @@ def _walk(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatistics
                 pools.add(heads, queries, found.keys, found.rows())
 
     walk_each(walk, maps.heads_at_once if pools is None else range(maps.n_heads), n_queries * n_keys)
-    return RowStatistics(**rows, received=received / n_queries, pooled=None if pools is None else pools.finish())
+    if pools is not None:
+        pools.finish()
+    return RowStatistics(**rows, received=received / n_queries, pooled=pools)
 
 
 def choose_pool_size(maps: AttentionMaps) -> int:
