@@ -3,18 +3,14 @@ uniform attention that measures are compared with. Knows records only.
 """
 
 from dataclasses import replace
+from itertools import product
 from math import log
 
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.measures.rows import (
-    compute_entropies,
-    compute_statistics,
-    find_unlike_layers,
-    max_attendable,
-    split_real_queries,
-)
+from attnviz.measures import rows
+from attnviz.measures.rows import compute_entropies, compute_statistics, max_attendable
 from attnviz.records import AttentionMaps, Facts, Measurement, holds_factors
 from attnviz.records.factors import Factors
 
@@ -57,12 +53,9 @@ def query_information(maps: AttentionMaps) -> Measurement:
     query and key (Shannon 1948) where each query is as likely: the entropy of what keys receive, less that of the rows.
     In a causal map queries have other keys, so it is not 0 even of uniform attention.
     """
-    attendable = np.zeros(len(maps.keys), dtype=bool)  # by any real query
-    for layer in find_unlike_layers(maps):
-        for block in () if maps.allows_all(layer) else split_real_queries(maps):
-            attendable |= maps.read_allowed(layer, block.queries).any(axis=0)
-        attendable |= maps.allows_all(layer)
-    received, most = compute_entropies(average_received(maps)), int(attendable.sum())
+    blocks = product(rows.find_unlike_layers(maps), rows.split_real_queries(maps))
+    allowed = [maps.read_allowed(layer, block.queries).any(axis=0) for layer, block in blocks]
+    received, most = compute_entropies(average_received(maps)), int(np.any(allowed, axis=0).sum())
     of_rows = np.array([compute_statistics(maps, layer).entropies.mean(axis=-1) for layer in range(maps.n_layers)])
     return Measurement("query_information", "nats", np.maximum(received - of_rows, 0.0), (0.0, log(most)))
 

@@ -11,17 +11,10 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int
 
 from attnviz.errors import InvalidRecord
+from attnviz.records import walk
 from attnviz.records.notebook import Tabular
-from attnviz.records.walk import (
-    CELLS_AT_ONCE,
-    ROW_SUM_TOLERANCE,
-    Heads,
-    Queries,
-    WalkedRows,
-    read_logarithms,
-    spread_by_distance,
-)
 from attnviz.records.walk import TINY as TINY
+from attnviz.records.walk import Heads, Queries, WalkedRows
 from attnviz.shapes import Attendable, PerHead, PerLayer, PerQuery, RealQueries, ValueNorms, Weights
 
 if TYPE_CHECKING:
@@ -232,7 +225,7 @@ class AttentionMaps(Tabular):
             if not row_sums.all():  # a share of nothing is no distribution
                 raise InvalidRecord(f"layer {number} holds a query that attends to nothing but a sink")
             row_sums = row_sums + self.sink[layer]
-        wrong = ~(np.abs(row_sums - 1) <= ROW_SUM_TOLERANCE)  # written so that NaN is wrong too
+        wrong = ~(np.abs(row_sums - 1) <= walk.ROW_SUM_TOLERANCE)  # written so that NaN is wrong too
         if wrong.any():
             head, query = (int(i) for i in np.argwhere(wrong)[0])
             raise InvalidRecord(
@@ -271,7 +264,7 @@ class AttentionMaps(Tabular):
 
         Several of a short text: each step takes as long to begin as to go over ten thousand weights.
         """
-        step = max(1, CELLS_AT_ONCE // (len(self.queries) * len(self.keys)))
+        step = max(1, walk.CELLS_AT_ONCE // (len(self.queries) * len(self.keys)))
         return [slice(start, min(start + step, self.n_heads)) for start in range(0, self.n_heads, step)]
 
     def rows(self, layer: int, heads: Heads, queries: Queries) -> Float32[np.ndarray, "*heads query key"]:
@@ -281,7 +274,7 @@ class AttentionMaps(Tabular):
     def walk(self, layer: int, heads: Heads, several: Iterable[Queries]) -> Iterator[WalkedRows]:
         """Yield what is known of each of several stretches of queries; its weights are valid until the next one."""
         n_queries, n_keys = len(self.queries), len(self.keys)
-        distances = spread_by_distance(np.abs(np.arange(1 - n_queries, n_keys, dtype=np.float32)), n_queries)
+        distances = walk.spread_by_distance(np.abs(np.arange(1 - n_queries, n_keys, dtype=np.float32)), n_queries)
         room = np.empty(0, dtype=np.float32)
         for queries in several:
             rows = self.rows(layer, heads, queries)
@@ -289,7 +282,7 @@ class AttentionMaps(Tabular):
                 room = np.empty(rows.size, dtype=np.float32)
             logs = np.add(rows, TINY, out=room[: rows.size].reshape(rows.shape))
             best = logs.argmax(axis=-1)  # not of the weights: argmax copies a read-only array
-            yield read_logarithms(rows, np.log(logs, out=logs), best, distances[queries], slice(0, n_keys))
+            yield walk.read_logarithms(rows, np.log(logs, out=logs), best, distances[queries], slice(0, n_keys))
 
     def read_cells_of_heads(
         self, layer: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]

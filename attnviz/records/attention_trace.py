@@ -103,15 +103,5 @@ def trace_head(
     weights = exponentials / float(exponentials.sum())
     weighted = weights[:, np.newaxis] * values
     return Head(
-        query,
-        keys,
-        values,
-        scores,
-        position,
-        scaled,
-        shift,
-        exponentials,
-        weights,
-        weighted,
-        weighted.sum(axis=0),
+        query, keys, values, scores, position, scaled, shift, exponentials, weights, weighted, weighted.sum(axis=0)
     )

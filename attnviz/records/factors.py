@@ -11,18 +11,8 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int
 
 from attnviz.errors import InvalidRecord
-from attnviz.records.walk import (
-    ROW_SUM_TOLERANCE,
-    Queries,
-    WalkedRows,
-    choose_exponential,
-    count_block_rows,
-    read_logarithms,
-    split_queries,
-    spread_by_distance,
-    sum_rows,
-    walk_each,
-)
+from attnviz.records import walk
+from attnviz.records.walk import Queries, WalkedRows, spread_by_distance
 
 PRODUCTS_AT_ONCE = 2**19  # of q and k: products this small take a third of the time where d_head is small
 N_PROBES = 16  # queries of each head whose rows are checked when a record is made or read
@@ -101,8 +91,8 @@ class Factors:
         n_queries, n_keys = self.query.shape[1], self.key.shape[1]
         missing = [head for head, of_head in enumerate(self._sums) if np.isnan(of_head).any()]
         if missing:
-            several = list(split_queries(np.arange(n_queries), self.span))
-            walk_each(lambda head: deque(self.walk(head, several), maxlen=0), missing, n_queries * n_keys)
+            several = list(walk.split_queries(np.arange(n_queries), self.span))
+            walk.walk_each(lambda head: deque(self.walk(head, several), maxlen=0), missing, n_queries * n_keys)
         return self._sums
 
     @property
@@ -156,7 +146,7 @@ class Factors:
         distances = spread_by_distance(np.abs(self._distances).astype(np.float32), self.query.shape[1])
         for block in self._blocks(head, several):
             apart = distances[block.queries, block.keys]
-            found = read_logarithms(block.weights, block.logs, block.best, apart, block.keys, block.unit)
+            found = walk.read_logarithms(block.weights, block.logs, block.best, apart, block.keys, block.unit)
             sums = self._check_sums(head, block, found.totals)
             if self.log_sum_exp is None:
                 self._sums[head, block.queries] = sums
@@ -166,10 +156,10 @@ class Factors:
         """Return the weights of some queries. Raises InvalidRecord where they are no distribution."""
         places = np.arange(self.query.shape[1])[queries]
         found = np.zeros((len(places), self.key.shape[1]), dtype=np.float32)
-        step = count_block_rows(self.span)
+        step = walk.count_block_rows(self.span)
         several = (places[start : start + step] for start in range(0, len(places), step))
         for part, block in zip(range(0, len(places), step), self._blocks(head, several), strict=True):
-            sums = sum_rows(block.weights)
+            sums = walk.sum_rows(block.weights)
             self._check_sums(head, block, sums)
             shares = (1 / sums).astype(np.float32)[:, None]
             np.multiply(block.weights, shares, out=found[part : part + step, block.keys])
@@ -180,7 +170,7 @@ class Factors:
         it.
         """
         n_heads, n_queries, _ = self.query.shape
-        exp, unit = choose_exponential(n_heads * n_queries * self.key.shape[1])
+        exp, unit = walk.choose_exponential(n_heads * n_queries * self.key.shape[1])
         query, key = self.query[head] * np.float32(self.scale * unit), self._keys[head * len(self.key) // n_heads]
         bias = (
             None if self.bias is None else spread_by_distance(self._spread_biases(head) * np.float32(unit), n_queries)
@@ -231,7 +221,7 @@ class Factors:
         found = np.asarray(block.largest + np.log(sums))
         if self.log_sum_exp is not None:
             apart = np.abs(found - self.log_sum_exp[head, block.queries])
-            if not apart.max() <= ROW_SUM_TOLERANCE:  # written so that NaN is wrong too
+            if not apart.max() <= walk.ROW_SUM_TOLERANCE:  # written so that NaN is wrong too
                 raise InvalidRecord("rows do not sum to 1", hint="q, k and log-sum-exp do not fit one another.")
         return found
 

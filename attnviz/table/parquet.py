@@ -34,22 +34,14 @@ def encode_table(table: pa.Table, about: Mapping[str, str]) -> bytes:
     numbers = [field.name for field in named.schema if pa.types.is_floating(field.type)]
     others = [field.name for field in named.schema if pa.types.is_string(field.type)]
     parquet.write_table(
-        named,
-        sink,
-        compression="zstd",
-        use_dictionary=others,
-        use_byte_stream_split=numbers,
-        write_statistics=False,
+        named, sink, compression="zstd", use_dictionary=others, use_byte_stream_split=numbers, write_statistics=False
     )
     written: bytes = sink.getvalue().to_pybytes()
     return written
 
 
 def read_table(
-    path: Path,
-    columns: Mapping[str, pa.DataType],
-    others: pa.DataType | None,
-    only: Sequence[str] | None = None,
+    path: Path, columns: Mapping[str, pa.DataType], others: pa.DataType | None, only: Sequence[str] | None = None
 ) -> tuple[pa.Table, dict[str, str]]:
     """Read a table and what it is about: these `columns` of these types, and any `others` of one type, or none.
 

@@ -21,19 +21,8 @@ from attnviz.chats import CHATS
 from attnviz.display import list_first
 from attnviz.errors import InvalidSource
 from attnviz.registry import suggest_name
-from attnviz.text.source import (
-    LOOKED_AT,
-    MAX_COLUMNS,
-    NO_COLUMN,
-    Fields,
-    LabelReading,
-    Row,
-    Rows,
-    Wanted,
-    as_text,
-    choose_reading,
-    take_first,
-)
+from attnviz.text import source
+from attnviz.text.source import Fields, LabelReading, Row, Rows, Wanted
 
 TEXT_COLUMNS = "text, review, sentence or content"  # as a hint lists them
 MORE_TEXT_COLUMNS = ("texts", "reviews", "sentences", "reviewtext", "reviewbody", "reviewcontent", "comment", "tweet")
@@ -62,8 +51,8 @@ class DataTable:
     layout: tuple[str, ...] = ()  # what is not as its ending promises
 
     def __post_init__(self) -> None:
-        if len(self.names) > MAX_COLUMNS:
-            raise InvalidSource(f"{self.where} has more columns than the {MAX_COLUMNS:,} that are read")
+        if len(self.names) > source.MAX_COLUMNS:
+            raise InvalidSource(f"{self.where} has more columns than the {source.MAX_COLUMNS:,} that are read")
 
     def list_readable(self, columns: Sequence[str]) -> Iterator[Fields]:
         """Yield some columns, up to the first row that cannot be read, which reading names."""
@@ -78,12 +67,12 @@ class DataTable:
         Raises InvalidSource, with the names of the columns, where nothing fits or two columns do.
         """
         names, wanted, where, named = self.names, self.wanted, self.where, self.is_named
-        first = [] if named else take_first(self.list_readable(names))[0]
+        first = [] if named else source.take_first(self.list_readable(names))[0]
         label = text = None
         is_asked = wanted.label is not None
         if wanted.text is not None:
             text = _find_wanted(wanted.text, names, where, "text")
-        if wanted.label not in (None, NO_COLUMN):
+        if wanted.label not in (None, source.NO_COLUMN):
             label = _find_wanted(str(wanted.label), names, where, "label")
         if not named and not is_asked:
             label = _take_one(_guess_labels([name for name in names if name != text], first, where), "label", where)
@@ -101,10 +90,10 @@ class DataTable:
         if label is not None:
             is_rating = _normalize(label) in RATING_COLUMNS
             values = (fields.get(label) for fields in self.list_readable([label]))
-            reading = choose_reading(values, label, where, is_rating=is_rating)
+            reading = source.choose_reading(values, label, where, is_rating=is_rating)
         if label is not None and reading is None:
             filled = (fields for fields in self.list_readable([label]) if fields.get(label) not in (None, ""))
-            found = list(dict.fromkeys(f"{fields[label]!r:.40}" for fields in islice(filled, LOOKED_AT)))
+            found = list(dict.fromkeys(f"{fields[label]!r:.40}" for fields in islice(filled, source.LOOKED_AT)))
             wrong = "is not a label" if len(found) == 1 else "are not labels of one kind"
             refused = f"{label!r} holds {list_first(found, MAX_WRONG)}, which {wrong}: {LABELS}"
             if is_asked:
@@ -121,7 +110,7 @@ class DataTable:
                 if text not in fields:
                     raise InvalidSource(f"{where}: there is no field {text!r}")
                 found = None if reading is None else reading.read(fields.get(str(label)), str(label), where)
-                yield as_text(fields[text], text, where), found
+                yield source.as_text(fields[text], text, where), found
 
     def describe(self) -> tuple[str, ...]:
         """Say how the table is read where that is not plain. Raises as `choose_columns` does."""
@@ -174,7 +163,7 @@ def _guess_labels(names: Sequence[str], rows: Sequence[Fields], where: str) -> l
     """Return the columns that hold few values, all of them labels."""
     seen = {name: [fields[name] for fields in rows] for name in names}
     few = [name for name in names if any(seen[name]) and len(set(map(str, seen[name]))) <= MAX_CLASSES]
-    return [name for name in few if choose_reading(seen[name], name, where) is not None]
+    return [name for name in few if source.choose_reading(seen[name], name, where) is not None]
 
 
 def is_text_name(name: str) -> bool:
@@ -284,7 +273,7 @@ def _has_header(rows: list[list[str]], wanted: Wanted) -> bool:
         return True
     if not others:
         return not any(map(_looks_like_text, first))
-    labels = [field for field in first if field.strip() and choose_reading([field], "", "") is not None]
+    labels = [field for field in first if field.strip() and source.choose_reading([field], "", "") is not None]
     return not (labels or any(map(_looks_like_text, first)))
 
 

@@ -21,20 +21,8 @@ from io import BufferedReader, BytesIO, TextIOWrapper
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, TypeAlias, TypeVar, cast
 
-from attnviz.bounded import (
-    GIB,
-    UTF_8,
-    Budget,
-    HeaderBytes,
-    describe_os_error,
-    exists,
-    find_mark,
-    format_bytes,
-    is_file,
-    list_folder,
-    open_input,
-    open_zip,
-)
+from attnviz import bounded
+from attnviz.bounded import GIB, UTF_8, Budget, HeaderBytes, find_mark, format_bytes
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.text.source import MAX_TEXT
 
@@ -66,7 +54,7 @@ def find_ending(place: Place) -> str:
 def list_entries(folder: Place) -> list[Place]:
     """List what is in a folder but hidden files, by name. Raises InvalidSource where it cannot be read."""
     if isinstance(folder, Path):
-        return [each for each in list_folder(folder, InvalidSource) if not each.name.startswith(".")]
+        return [each for each in bounded.list_folder(folder, InvalidSource) if not each.name.startswith(".")]
     return sorted((each for each in folder.iterdir() if not _is_hidden(each.name)), key=lambda each: each.name)
 
 
@@ -89,7 +77,7 @@ def open_archive(path: Path, budget: Budget) -> zipfile.Path:
                 raise InvalidSource(found, hint=f"At most {MAX_DEPTH} and {MAX_NAME:,} are read.")
         return zipfile.Path(archive)
     except OSError as error:
-        raise InvalidSource(f"{path} cannot be read: {describe_os_error(error)}") from error
+        raise InvalidSource(f"{path} cannot be read: {bounded.describe_os_error(error)}") from error
     except DAMAGED as error:  # without its frames, which would hold the file open
         raise InvalidSource(f"{path} is not a readable archive: {error}") from error.with_traceback(None)
 
@@ -99,7 +87,7 @@ def find_member(path: Path, budget: Budget) -> zipfile.Path | None:
 
     Raises InvalidSource where the archive is damaged or has no such file.
     """
-    archive = next((each for each in path.parents if is_archive(each) and is_file(each)), None)
+    archive = next((each for each in path.parents if is_archive(each) and bounded.is_file(each)), None)
     if archive is None:
         return None
     inner = path.relative_to(archive).as_posix()
@@ -110,7 +98,7 @@ def find_member(path: Path, budget: Budget) -> zipfile.Path | None:
 
 
 def _read_zip(path: Path, budget: Budget) -> zipfile.ZipFile:
-    archive = open_zip(path, budget.max_gib * GIB / MEMBER_BYTES * ENTRY_BYTES)
+    archive = bounded.open_zip(path, budget.max_gib * GIB / MEMBER_BYTES * ENTRY_BYTES)
     if any(info.flag_bits & ENCRYPTED for info in archive.infolist()):
         raise InvalidSource(f"{path} is encrypted", hint="Unpack it, and give the folder.")
     return archive
@@ -118,7 +106,7 @@ def _read_zip(path: Path, budget: Budget) -> zipfile.ZipFile:
 
 def _read_tar(path: Path, budget: Budget) -> zipfile.ZipFile:
     held, written = 0, BytesIO()
-    with open_input(path) as file, zipfile.ZipFile(written, "w") as copy:
+    with bounded.open_input(path) as file, zipfile.ZipFile(written, "w") as copy:
         start = file.peek(8)  # type: ignore[attr-defined]
         unpack = next((COMPRESSED[SIGNS[sign]] for sign in SIGNS if start.startswith(sign)), None)
         headers = HeaderBytes(lambda: file if unpack is None else unpack(file), MAX_HEADERS)
@@ -214,7 +202,7 @@ def open_file(path: Place) -> Iterator[BinaryIO]:
     """Open a file for its bytes, unpacked. Raises InvalidSource where it cannot be opened or read."""
     unpack = COMPRESSED.get(PurePosixPath(path.name).suffix.lower())
     try:
-        with open_input(path) if isinstance(path, Path) else path.open("rb") as file:
+        with bounded.open_input(path) if isinstance(path, Path) else path.open("rb") as file:
             yield file if unpack is None else unpack(file)  # type: ignore[misc]
     except FileNotFoundError as error:
         raise InvalidSource(f"no file {path}") from error
@@ -228,7 +216,7 @@ def open_file(path: Place) -> Iterator[BinaryIO]:
 
 def read_content(path: Place) -> bytes:
     """Read a whole file of at most MAX_TEXT bytes. Raises InvalidSource."""
-    if isinstance(path, Path) and not exists(path):
+    if isinstance(path, Path) and not bounded.exists(path):
         raise InvalidSource(f"no file {path}")
     with open_file(path) as file:
         return check_size(file.read(MAX_TEXT + 1), str(path))

@@ -16,23 +16,9 @@ from attnviz.bounded import exists, expand_path, is_file
 from attnviz.display import list_first, replace_surrogates
 from attnviz.errors import InvalidSource
 from attnviz.registry import load, suggest_name
-from attnviz.text import ENDINGS, NAMES
+from attnviz.text import ENDINGS, NAMES, files
 from attnviz.text.columns import DataTable
-from attnviz.text.files import (
-    LOOKED_AT,
-    Place,
-    check_kind,
-    decode,
-    find_ending,
-    find_member,
-    find_name,
-    is_archive,
-    list_entries,
-    open_archive,
-    open_file,
-    read_content,
-    read_lines,
-)
+from attnviz.text.files import Place, find_ending, find_name, list_entries
 from attnviz.text.source import SPLIT_NAMES, Row, Rows, Source, Wanted
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample"  # the packaged reviews
@@ -63,9 +49,9 @@ def open_source(name: str, wanted: Wanted) -> Source:
             from attnviz.text.hub import open_saved  # it imports datasets, which takes a second
 
             return open_saved(path, wanted, _make_title(path))
-        place = open_archive(path, wanted.budget) if is_archive(path) and not path.is_dir() else path
+        place = files.open_archive(path, wanted.budget) if files.is_archive(path) and not path.is_dir() else path
     elif name:
-        place = find_member(path, wanted.budget)
+        place = files.find_member(path, wanted.budget)
     if place is not None:
         return (_open_folder if place.is_dir() else _open_file)(place, wanted, _make_title(path))
     if name.startswith((".", "/", "~")) or name.endswith(("/", "\\")) or _ENDING.fullmatch(path.suffix):
@@ -80,8 +66,8 @@ def open_source(name: str, wanted: Wanted) -> Source:
 
 def open_sample(wanted: Wanted) -> Source:
     """Open the packaged reviews, written for attnviz: English in train and test, Chinese in zh, Japanese in ja."""
-    files = {split: [SAMPLE / f"{split}.jsonl"] for split in ("train", "test", "zh", "ja")}
-    return _make_source(files, wanted, "sample")
+    splits = {split: [SAMPLE / f"{split}.jsonl"] for split in ("train", "test", "zh", "ja")}
+    return _make_source(splits, wanted, "sample")
 
 
 def _open_file(path: Place, wanted: Wanted, title: str) -> Source:
@@ -91,8 +77,8 @@ def _open_file(path: Place, wanted: Wanted, title: str) -> Source:
         beside = find_classes(path.parent).get("train", {}) if isinstance(path, Path) else {}
         pair = beside if path in beside.values() else {label: path}
         return open_classes({"train": pair}, path, wanted, title)
-    with open_file(path) as file:
-        check_kind(file.read(LOOKED_AT), path.name)
+    with files.open_file(path) as file:
+        files.check_kind(file.read(files.LOOKED_AT), path.name)
     problem = f"{path}: its ending does not say what it holds"
     hint = f"Endings that can be read: {READABLE_ENDINGS}. One text is --text-file {path}."
     raise InvalidSource(problem, hint=hint)
@@ -104,8 +90,8 @@ def _open_folder(path: Place, wanted: Wanted, title: str) -> Source:
     for folder in (path, *(inner if len(inner) == 1 else ())):
         if splits := find_classes(folder):
             return open_classes(splits, folder, wanted, title)
-        if files := _group_by_split(folder):
-            return _make_source(files, wanted, title)
+        if found := _group_by_split(folder):
+            return _make_source(found, wanted, title)
         readable = [each for each in list_entries(folder) if each.is_file() and find_ending(each) in _READERS]
         if len(readable) == 1:
             return _open_file(readable[0], wanted, title)
@@ -133,21 +119,21 @@ def _group_by_split(folder: Place) -> dict[str, list[Place]]:
     return found
 
 
-def _make_source(files: Mapping[str, Sequence[Place]], wanted: Wanted, title: str) -> Source:
+def _make_source(splits: Mapping[str, Sequence[Place]], wanted: Wanted, title: str) -> Source:
     def open_table(path: Place) -> DataTable:
         table: DataTable = load(_READERS[find_ending(path)])(path, wanted)
         return table
 
     notices: dict[str, None] = {}
-    for paths in files.values():
+    for paths in splits.values():
         with suppress(InvalidSource):  # raised where the rows are read
             notices |= dict.fromkeys(open_table(paths[0]).describe())
-    known = [split for split in SPLIT_NAMES if split in files]
+    known = [split for split in SPLIT_NAMES if split in splits]
 
     def rows(split: str) -> Iterator[Row]:
-        return chain.from_iterable(open_table(path).read() for path in files[split])
+        return chain.from_iterable(open_table(path).read() for path in splits[split])
 
-    return Source(title, (*known, *sorted({*files} - {*known})), rows, tuple(notices))
+    return Source(title, (*known, *sorted({*splits} - {*known})), rows, tuple(notices))
 
 
 def _find_split_name(path: Place) -> str | None:
@@ -197,13 +183,13 @@ def open_classes(splits: Mapping[str, Labelled], folder: Place, wanted: Wanted, 
     def rows(split: str, columns: Sequence[str]) -> Rows:
         for label, place in splits[split].items():
             if place.is_file():
-                with closing(read_lines(place, wanted.encoding)) as lines:
+                with closing(files.read_lines(place, wanted.encoding)) as lines:
                     yield from ((str(place), {"text": line.rstrip("\r\n"), "label": label}) for line in lines)
                 continue
             for path in sorted(list_entries(place), key=_parse_number):
                 if find_ending(path) == ".txt" and path.is_file():
                     is_read = "text" in columns  # else the label says what it is of
-                    text = decode(read_content(path), str(path), wanted.encoding) if is_read else ""
+                    text = files.decode(files.read_content(path), str(path), wanted.encoding) if is_read else ""
                     yield str(path), {"text": text, "label": label}
 
     def read(split: str) -> Iterator[Row]:

@@ -29,7 +29,7 @@ IN_LINE |= {"label", "mark", "q", "rp", "rt", "ruby", "s", "samp", "small", "spa
 IN_LINE |= {"time", "tt", "u", "var", "wbr", "img", "c", "v", "lang"}  # the last three in subtitles
 TAG = re.compile(
     rf"(?is)<!--(?:.*?)(?:-->|\Z)|<({HIDDEN})\b[^<>]*+(?<!/)>.*?(?:</\1\s*>|\Z)|<pre\b[^<>]*>\s*<code\b.*?(?:</pre\s*>|\Z)"
-    r"""|<[/!?]?(?P<name>[a-z][\w-]*)(?:"[^"]*"|'[^']*'|[^'"<>])*+>""",
+    r"""|<[/!?]?(?P<name>[a-z][\w-]*)(?:"[^"]*"|'[^']*'|[^'"<>])*+>"""
 )
 SPOKEN = re.compile(r"<(?:[cv]\b[^<>]*|[\d:.]+)>")  # in subtitles, who speaks or when a word is spoken
 TIMES = r"(?:\d+:)?\d+:\d\d[.,]\d+ *--> *(?:\d+:)?\d+:\d\d[.,]\d+(?: +[A-Za-z]\w*:\S+)*$"

@@ -17,15 +17,8 @@ from attnviz.bounded import GIB, UTF_8, find_mark
 from attnviz.chats import CHATS, find_chat
 from attnviz.display import list_first, pluralize
 from attnviz.errors import InvalidSource
-from attnviz.text.columns import (
-    MAX_NAMED,
-    NAMES_OF_SEPARATORS,
-    DataTable,
-    Layout,
-    choose_layout,
-    is_known_name,
-    is_text_name,
-)
+from attnviz.text import columns
+from attnviz.text.columns import NAMES_OF_SEPARATORS, DataTable, Layout
 from attnviz.text.files import Place, check_size, decode, find_ending, open_file, read_lines
 from attnviz.text.source import LOOKED_AT, MAX_COLUMNS, MAX_TEXT, Fields, Rows, Wanted, take_first
 
@@ -76,7 +69,7 @@ def _open_lines(path: Place, wanted: Wanted) -> DataTable:
     for separator, kind in NAMES_OF_SEPARATORS.items():
         names = [name.strip().strip('"') for name in first[0].split(separator)]
         # A column of texts and one of labels, as a first line of plain text hardly names.
-        if {is_text_name(name) for name in names if is_known_name(name)} == {True, False}:
+        if {columns.is_text_name(name) for name in names if columns.is_known_name(name)} == {True, False}:
             table = _open_separated(path, wanted, separator)
             return replace(table, layout=(f"a table with {kind}", *table.layout))
     first = [line.rstrip("\r\n") for line in first]
@@ -100,7 +93,7 @@ def _open_lines(path: Place, wanted: Wanted) -> DataTable:
 def _open_separated(path: Place, wanted: Wanted, usual: str) -> DataTable:
     with closing(read_lines(path, wanted.encoding)) as lines:
         first, is_whole = take_first(lines)
-    layout = choose_layout(first, is_whole=is_whole, usual=usual, wanted=wanted, where=str(path))
+    layout = columns.choose_layout(first, is_whole=is_whole, usual=usual, wanted=wanted, where=str(path))
     with closing(_read_records(path, layout, wanted.encoding)) as records:
         where, header = next(records, (f"{path}:1", []))
     if not header:
@@ -237,14 +230,14 @@ def _list_records(content: Any, path: Place) -> tuple[Iterable[Any], tuple[str, 
         found = [name for name, value in content.items() if isinstance(value, list)]
         found = [name for name in found if content[name] and isinstance(content[name][0], dict)]
         if len(found) > 1:
-            problem = f"{path}: the rows may be in {list_first(found, MAX_NAMED, repr)}"
+            problem = f"{path}: the rows may be in {list_first(found, columns.MAX_NAMED, repr)}"
             raise InvalidSource(problem, hint="Keep one of them.")
         if found:
             return content[found[0]], (f"the array {found[0]!r}",)
         # Columns of equal length, lists or objects by number as pandas writes them.
-        columns = list(content.values())
-        if columns and all(isinstance(each, (list, dict)) and len(each) == len(columns[0]) for each in columns):
-            keys = [list(each) if isinstance(each, dict) else list(range(len(each))) for each in columns]
+        members = list(content.values())
+        if members and all(isinstance(each, (list, dict)) and len(each) == len(members[0]) for each in members):
+            keys = [list(each) if isinstance(each, dict) else list(range(len(each))) for each in members]
             if all(of == keys[0] for of in keys):
                 return [{name: content[name][key] for name in content} for key in keys[0]], ("columns",)
         return [content], ("one object",)
