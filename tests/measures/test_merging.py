@@ -75,9 +75,7 @@ def test_markers_that_differ_are_refused(text: str, one: str, other: str) -> Non
 def test_a_text_that_one_reads_further(turned: bool) -> None:
     text = "a very long text"
     pair = [cut(text, "a", "very", "long", "text"), cut(text, "a", "ve", "ry")]
-    with pytest.raises(
-        InvalidOption, match="one model reads character 7 of the text, another does not"
-    ) as caught:
+    with pytest.raises(InvalidOption, match="one model reads character 7 of the text, another does not") as caught:
         find_common_units(pair[::-1] if turned else pair)
     assert "--max-tokens" in caught.value.hint
 
