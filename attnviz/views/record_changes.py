@@ -10,21 +10,8 @@ import numpy as np
 from attnviz.measures import MEASURES, measure_maps
 from attnviz.measures.divergence import jsd
 from attnviz.measures.rows import head_rows, split_real_queries
-from attnviz.records import AttentionMaps
-from attnviz.records.differences import (
-    JSD,
-    TOP_KEY,
-    WEIGHT,
-    Diff,
-    Difference,
-    Fact,
-    Facts,
-    Tolerances,
-    find_differences,
-    find_version_changes,
-    join,
-    state_words,
-)
+from attnviz.records import AttentionMaps, differences
+from attnviz.records.differences import JSD, TOP_KEY, Diff, Difference, Fact, Facts, Tolerances, find_differences
 from attnviz.records.walk import split_queries
 from attnviz.views.tokens import name_token
 
@@ -44,10 +31,10 @@ def compare_records(before: AttentionMaps, after: AttentionMaps, names: Sequence
         shared = find_shared_heads(before, after)
         moved = measure_changes(before, after)
         order = {(each.layer, each.head): -each.change for each in moved if each.measure == JSD}
-        measured = join(*(state_measures(maps, names, shared) for maps in sides))
+        measured = differences.join(*(state_measures(maps, names, shared) for maps in sides))
         changes = sorted((*moved, *measured), key=lambda each: order[each.layer, each.head])
     found += (each for each in changes if each.measure in tolerances.named and not tolerances.allow(each))
-    versions = find_version_changes(*(dict(maps.provenance.versions) for maps in sides))
+    versions = differences.find_version_changes(*(dict(maps.provenance.versions) for maps in sides))
     return Diff(found, changes, RECORD_MEASURES, versions)
 
 
@@ -57,7 +44,7 @@ def state_origins(maps: AttentionMaps) -> Facts:
     left_out = {"settings", "facts", "versions"}
     words = {name: value for name, value in asdict(origin).items() if name not in left_out}
     unknown = [place for place, is_unknown in enumerate(maps.queries.unknown) if is_unknown]
-    return state_words(words | dict(origin.settings) | asdict(origin.facts) | {"unknown tokens": unknown})
+    return differences.state_words(words | dict(origin.settings) | asdict(origin.facts) | {"unknown tokens": unknown})
 
 
 def state_tokens(maps: AttentionMaps) -> Facts:
@@ -133,7 +120,7 @@ def _find_largest_change(before: AttentionMaps, after: AttentionMaps, layer: int
         found.append((float(apart[row, key]), query, key, float(one[row, key]), float(other[row, key])))
     _, query, key, old, new = max(found, key=itemgetter(0))
     said = f"query {name_token(after.queries, query)}, key {name_token(after.keys, key)}"
-    return Difference(WEIGHT, layer=layer, head=head, before=old, after=new, said=said)
+    return Difference(differences.WEIGHT, layer=layer, head=head, before=old, after=new, said=said)
 
 
 def measure_changes(before: AttentionMaps, after: AttentionMaps) -> list[Difference]:

@@ -18,21 +18,8 @@ from attnviz.bounded import GIB, check_room, read_bytes, resolve_links
 from attnviz.display import format_count
 from attnviz.errors import InvalidRecord, InvalidSource
 from attnviz.models.sizes import BASE
-from attnviz.records.differences import (
-    FILES,
-    NUMBER,
-    NUMBERS,
-    OTHER_BYTES,
-    Diff,
-    Difference,
-    Fact,
-    Facts,
-    Tolerances,
-    find_differences,
-    find_version_changes,
-    pair,
-    state_words,
-)
+from attnviz.records import differences
+from attnviz.records.differences import Diff, Difference, Fact, Facts, Tolerances, find_differences, pair, state_words
 from attnviz.store.manifest import Entry, File, Manifest, TextNumbers
 from attnviz.views.record_changes import compare_maps
 
@@ -56,7 +43,7 @@ def compare_batches(folders: Sequence[Path], sides: Sequence[Manifest], toleranc
         stated.append(configs | {Fact("job", entry.name): "" for entry in of.jobs})
     found = find_differences(*stated, within=tolerances)
     entries = [{entry.name: entry for entry in of.jobs} for of in sides]
-    versions = find_version_changes(*(of.versions for of in sides))
+    versions = differences.find_version_changes(*(of.versions for of in sides))
     counts: Counter[str] = Counter()
     both = [(one, other) for _, one, other in pair(*entries) if one and other]
     for one, other in both:
@@ -64,7 +51,7 @@ def compare_batches(folders: Sequence[Path], sides: Sequence[Manifest], toleranc
         if not (one.error or other.error):
             found += compare_numbers(one, other, tolerances, counts)
             found += compare_files(folders, (one, other), tolerances, counts)
-    changes = sorted((each for each in found if each.what == NUMBER), key=lambda each: -abs(each.change))
+    changes = sorted((each for each in found if each.what == differences.NUMBER), key=lambda each: -abs(each.change))
     tables = (table for of in sides for job in of.jobs for table in job.numbers)
     measures = tuple(dict.fromkeys(name for table in tables for name in table.values))
     failed_alike = tuple(one.name for one, other in both if one.error and one.error == other.error)
@@ -100,7 +87,7 @@ def compare_numbers(before: Entry, after: Entry, tolerances: Tolerances, counts:
     yield from find_differences(*texts, within=tolerances)
     for one, other in ((one, other) for _, one, other in pair(*by_text) if one and other):
         sides = [state_numbers(after.name, of) for of in (one, other)]
-        counts[NUMBERS] += len(sides[0].keys() & sides[1].keys())
+        counts[differences.NUMBERS] += len(sides[0].keys() & sides[1].keys())
         yield from find_differences(*sides, within=tolerances)
 
 
@@ -112,7 +99,7 @@ def state_numbers(job: str, tables: Iterable[TextNumbers]) -> Facts:
         for measure, values in table.values.items():
             for (layer, head, of), value in zip(places, values, strict=True):
                 place = (None, f"layer {layer}, head {head}") if isinstance(head, str) else (head, of or "")
-                facts[Fact(NUMBER, job, "", table.text, measure, layer, *place)] = value
+                facts[Fact(differences.NUMBER, job, "", table.text, measure, layer, *place)] = value
     return facts
 
 
@@ -136,9 +123,9 @@ def compare_files(
         if one is None or other is None:
             yield replace(place, after=None) if other is None else replace(place, before=None)
             continue
-        counts[FILES] += 1
+        counts[differences.FILES] += 1
         found = [*compare_contents(place, one, other, tolerances)] if one != other else []
-        counts[OTHER_BYTES] += one != other and not found
+        counts[differences.OTHER_BYTES] += one != other and not found
         yield from found
 
 

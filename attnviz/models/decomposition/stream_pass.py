@@ -23,14 +23,8 @@ from attnviz.errors import InvalidModel
 from attnviz.models.attribution.held import HeldPass
 from attnviz.models.attribution.operators import LINEAR, reads_heads
 from attnviz.models.capture.captured import Asked, recompute
-from attnviz.models.decomposition.blocks import (
-    Arguments,
-    Attention,
-    OutputProjection,
-    StreamBlock,
-    StreamNorm,
-    replace_state,
-)
+from attnviz.models.decomposition import blocks
+from attnviz.models.decomposition.blocks import Arguments, Attention, OutputProjection, StreamBlock
 
 TOLERANCE = 1e-5  # by how much parts may miss their sum, as a share of its largest number
 FORMS = "Decoders in the form of Llama, Qwen, Mistral, GPT-2 or GPT-NeoX can be; encoders in that of BERT and ours."
@@ -53,7 +47,7 @@ class StreamPass(HeldPass):  # type: ignore[no-untyped-call]
         self._layer: tuple[Arguments, Tensor] | None = None  # what the layer at work was called with, and its state
         self._attention: Attention | None = None
         self._projection: OutputProjection | None = None
-        self._norms: list[StreamNorm] = []  # behind the attention of the layer at work
+        self._norms: list[blocks.StreamNorm] = []  # behind the attention of the layer at work
         self._reversed: tuple[Tensor, Tensor] | None = None  # queries as they were, and from the last to the first
         self._outputs: list[Tensor] = []  # of the modules in the layer at work
         self._constants: Float64[np.ndarray, " token"] = np.zeros(0)
@@ -97,7 +91,7 @@ class StreamPass(HeldPass):  # type: ignore[no-untyped-call]
         # no path leads through what they read in turn. For the sum to be whole, a layer has to read just what the one
         # before it gave, which is why anything else was refused above.
         state = given.detach().requires_grad_()
-        changed = replace_state((args, kwargs), state)
+        changed = blocks.replace_state((args, kwargs), state)
         self._layer, self._attention, self._projection = (changed, state), None, None
         self._outputs.clear()
         self._norms.clear()
@@ -125,7 +119,7 @@ class StreamPass(HeldPass):  # type: ignore[no-untyped-call]
                     weight, bias = args[-1].T.unflatten(1, (len(mixed), -1)), args[0] if len(args) > 2 else None
                     written = result.detach().reshape(self._layer[1].shape)[0]
                     self._projection = OutputProjection(weight, bias, self._at_work[-1], written)
-        elif name == "native_layer_norm" and (norm := StreamNorm.from_operator(args, result[0])) is not None:
+        elif name == "native_layer_norm" and (norm := blocks.StreamNorm.from_operator(args, result[0])) is not None:
             self._norms.append(norm)
         return result
 
