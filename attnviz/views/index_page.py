@@ -17,7 +17,6 @@ from attnviz.store.manifest import Entry, File, Manifest
 from attnviz.views import captions
 
 MAX_TEXT_LENGTH = 300
-MODEL_SETTINGS = ("model", "heads", "layers", "d_model", "seed", "causal", "vocab", "tokenizer", "attention", "merge")
 UNITS = {measure.name: measure.unit for measure in MEASURES}
 # A job's name links to the first file with the first of these endings that it has.
 LINK_ENDINGS = ("/index.html", ".html", "overview.png", ".png", ".svg", ".pdf", ".md")
@@ -53,8 +52,8 @@ def texts_page(provenance: Provenance, title: str | None, entries: Sequence[Entr
                 each,
                 name="texts",
                 title="Texts, with means over the heads",
-                columns=each.columns[1:2] + each.columns[3:],
-                rows=tuple((row[1], *row[3:]) for row in each.rows),
+                columns=each.columns[1:],
+                rows=tuple(row[1:] for row in each.rows),
                 links=tuple(_choose_link(entry.files) for entry in entries),
             )
             for each in _numbers_table(entries)
@@ -104,27 +103,18 @@ def _write_value(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _name_model(entry: Entry) -> str:
-    """Name the model by the settings that say whose heads they are, in the words of the config."""
-    given = {name: entry.settings[name] for name in MODEL_SETTINGS if name in entry.settings}
-    if given.get("seed") == 0:
-        del given["seed"]
-    named = [str(value) if name == "model" else f"{name} {_write_value(value)}" for name, value in given.items()]
-    return escape_for_display(", ".join(named), 60) if named else "as it comes"
-
-
 def _numbers_table(entries: Sequence[Entry]) -> Iterator[Table]:
     """Yield the means over the heads, text by text, of commands that draw attention: others have other numbers."""
-    means = defaultdict[tuple[str, str, str], dict[str, float]](dict)
+    means = defaultdict[tuple[str, str], dict[str, float]](dict)
     for entry in (each for each in entries if each.command == "heatmap"):
         for of in entry.numbers:
             kept = [place for place, head in enumerate(of.head) if head != MEAN]  # which is none of the heads
             text = escape_for_display(of.text, MAX_TEXT_LENGTH)
-            means[entry.name, text, _name_model(entry)] |= {
+            means[entry.name, text] |= {
                 name: sum(values[place] for place in kept) / len(kept) if kept else nan
                 for name, values in of.values.items()
             }
     if names := list(dict.fromkeys(name for found in means.values() for name in found)):
-        columns = (*map(Column, ("job", "text", "model")), *(Column(name, UNITS.get(name, "")) for name in names))
+        columns = (*map(Column, ("job", "text")), *(Column(name, UNITS.get(name, "")) for name in names))
         rows: tuple[Row, ...] = tuple((*said, *(of.get(name, nan) for name in names)) for said, of in means.items())
         yield Table("numbers", "Mean over the heads, by text", "facts", columns, rows)

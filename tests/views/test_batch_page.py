@@ -51,9 +51,9 @@ def test_a_jobs_name_leads_to_its_page_or_to_what_shows_most_of_it() -> None:
 def test_numbers_are_means_over_the_heads_and_what_was_not_measured_is_missing() -> None:
     other = entry("b", [of("text", peak=[0.2, 0.4, 0.6, 0.8])], model="multi:2")
     numbers = tables(page(entry("a", [of("text", entropy=[2.0, 2.5])]), other))["numbers"]
-    assert [(column.header, column.unit) for column in numbers.columns[3:]] == [("entropy", "nats"), ("peak", "share")]
+    assert [(column.header, column.unit) for column in numbers.columns[2:]] == [("entropy", "nats"), ("peak", "share")]
     missing: Any = pytest.approx(nan, nan_ok=True)
-    assert [row[2:] for row in numbers.rows] == [("as it comes", 2.25, missing), ("multi:2", missing, 0.5)]
+    assert [row[2:] for row in numbers.rows] == [(2.25, missing), (missing, 0.5)]
 
 
 def test_what_failed_stands_first_and_then_what_changed() -> None:
@@ -72,6 +72,6 @@ def test_the_mean_over_heads_is_none_of_them() -> None:
         TextNumbers("t", {"vendi_score": [0.25]}, [0], [None]),
         TextNumbers("u", {"entropy": [9.0]}, [0], ["mean"]),
     )
-    found, alone = (row[3:] for row in tables(page(entry("a", [heads, layer, mean])))["numbers"].rows)
+    found, alone = (row[2:] for row in tables(page(entry("a", [heads, layer, mean])))["numbers"].rows)
     assert found == (1.5, 0.25)
     assert alone == pytest.approx((nan, nan), nan_ok=True)

@@ -24,6 +24,9 @@ from attnviz.text import Document
 from attnviz.views import captions
 from attnviz.words import Language, phrase, say
 
+EXAMPLE = files("attnviz").joinpath("data/worked-example.toml")
+# Of the models that come with attnviz and docs/studies/capacity.json; a test writes it.
+MEASURED = files("attnviz.commands.lesson").joinpath("measured.json")
 MAX_TOKENS = 24  # of a sentence: with more, a table of every number is not read any more
 MAX_NUMBERS = 72_000  # of all models together: 340 kB of a page that may have 500
 MAX_HEADS = 8  # of which every choice is turned off
@@ -164,15 +167,12 @@ def write_numbers(numbers: Any) -> Any:
     return np.round(np.asarray(numbers, dtype=np.float64), 6).tolist()
 
 
-FILE = files("attnviz").joinpath("data/worked-example.toml")
-
-
 def describe_example(language: Language) -> dict[str, Any]:
     """Return what a page needs of the one head of width 4, then of the two of width 2.
 
     The page works out what the formula gives, and judges the published numbers by it.
     """
-    found = tomllib.loads(FILE.read_text(encoding="utf-8"))
+    found = tomllib.loads(EXAMPLE.read_text(encoding="utf-8"))
     pieces = found["tokens"][language]
     return {
         "text": " ".join(pieces),
@@ -190,14 +190,11 @@ def _describe_heads(name: str, heads: Sequence[dict[str, Any]]) -> dict[str, Any
     return {"name": name, "trained": True, "projects": True, **sizes, "layers": layers}
 
 
-MEASURED = "measured.json"  # of the models that come with attnviz and docs/studies/capacity.json; a test writes it
-
-
 def describe_measured() -> dict[str, Any]:
     """Return what models of several heads gave on reviews, and of sequences to recall.
 
     Some sequences are to be tried: what two models report of them with any of their heads off, [sequence, choice,
     letter]. Bit h of a choice says that head h is off.
     """
-    found: dict[str, Any] = json.loads(files("attnviz.commands.lesson").joinpath(MEASURED).read_bytes())
+    found: dict[str, Any] = json.loads(MEASURED.read_bytes())
     return found

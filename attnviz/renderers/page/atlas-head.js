@@ -9,7 +9,6 @@ import { shownTable } from "./tables.js";
 
 const WIDTH = 340; // pixels of the curve
 const N_FIRST = 3; // moments of a kind
-const TELLING = 2; // equal shares, from which on a number is among the first
 export const SHADES = atlas.shades;
 const MOMENTS = [
   ["strongest", "Strongest moments", "where one key takes most beyond an equal share; one of a text"],
@@ -20,7 +19,7 @@ export function headCard(place) {
   const head = atlas.heads[place];
   const title = element("h2", { id: `head-${place}` }, `Head ${head.name}`);
   const names = head.names.map(([pattern, strength]) =>
-    element("li", {}, element("b", { class: "badge" }, atlas.letters[pattern]), ` ${pattern} ${strength}`),
+    element("li", {}, element("b", {}, atlas.letters[pattern]), ` ${pattern} ${strength}`),
   );
   const none = element("p", { class: "hint" }, unnamed("no single pattern"));
   const card = element("article", { class: "card", "aria-labelledby": `head-${place}` }, title);
@@ -60,7 +59,8 @@ function momentOf(moment, head) {
     if (place ? key > keys[place - 1] + 1 : key > 0) words.append(" … ");
     const [label, multiple] = [labels[place], multiples[place]];
     if (label.startsWith(" ")) words.append(" ");
-    const word = element("span", { class: key === query ? "word query" : "word" }, isolated(label.trimStart()));
+    const word = element("span", { class: "word" }, isolated(label.trimStart()));
+    if (key === query) word.ariaCurrent = "true";
     word.title = `${key} ${label.trimStart()}: ${short(weights[place])}, ${short(multiple, 2)} × an equal share`;
     const shade = placeOf(multiple, SHADES);
     if (shade) Object.assign(word.style, { backgroundColor: paintOf(SHADES)(shade), color: inkOn(shade, SHADES) });
@@ -112,18 +112,11 @@ function curveOf({ curve, name }) {
   return element("div", {}, svg, element("p", { class: "hint" }, "Dashed: attention that favours no key."));
 }
 
-// What stands out first.
 function numbersOf(place) {
-  const rows = atlas.measures.map((measure) => ({
-    ...measure,
-    value: measure.values[place],
-    half: measure.halves[place] ?? null,
-  }));
-  const known = rows.filter(({ value }) => value !== null);
-  const stands = ({ value, equal, chance }) =>
-    equal === null ? chance === null || value > chance : value > 0 && value >= TELLING * equal;
-  known.sort((a, b) => stands(b) - stands(a));
-  const cells = known.map(({ title, unit, value, half, equal, chance }) => [title, unit, value, half, equal, chance]);
+  const known = atlas.measures.filter(({ values }) => values[place] !== null);
+  const cells = known.map(({ title, unit, values, halves, equal, chance }) => {
+    return [title, unit, values[place], halves[place] ?? null, equal, chance];
+  });
   const shown = cells.map((row) => row.map((cell, at) => (at < 2 ? cell : cell === null ? "" : short(cell))));
   const headers = ["measure", "unit", "mean", "±", "equal share", "by chance ≤"];
   const columns = headers.map((header) => ({ header, unit: "" }));

@@ -193,11 +193,9 @@ class AtlasPage {
     if (this.shown !== shown) byId("beside").replaceChildren(headCard(headCalled(chosen().head)));
     this.shown = shown;
     this.plot.draw(this.panel.clientWidth);
-    const { close } = this.plot.svg.dataset;
-    const unlabelled = close > 0 ? [`Too close to others for a number: ${close}.`] : [];
     const axes = axesOf().map((title) => `${title[0].toUpperCase()}${title.slice(1)}: ${measureOf(title).about}.`);
     tell();
-    this.said.textContent = [HINT, ...unlabelled, ...axes].join(" ");
+    this.said.textContent = [HINT, ...axes].join(" ");
     this.markFound();
   }
 

@@ -51,7 +51,7 @@ export const axesAround = ({ x_axis, y_axis }, inner) => [
   element("p", { class: "axis across" }, `${x_axis} →`),
 ];
 
-// `scales` says how x and y grow, "log" or evenly. How many labels found no room stands in the data of the picture.
+// `scales` says how x and y grow, "log" or evenly. Labels that find no room beside their points are left out.
 export function drawChart(chart, room, looks = looksOf([chart])) {
   const { kind, rows, names = [], at, scales = {} } = chart;
   const known = rows.filter(isDrawn);
@@ -95,11 +95,9 @@ export function drawChart(chart, room, looks = looksOf([chart])) {
     svg.append(drawing("g", { class: "point", "data-place": row.place ?? "" }, drawing("circle", spot), ...letter));
   }
   const spots = known.map((row) => ({ row, at: [x(row.x), y(row.y)], radius: radiusOf(row) }));
-  const labels = placeLabels(spots, [left, 0, width, foot]);
-  for (const { row, where } of labels) {
-    svg.append(dress(textOf(where[0], where[1] + 4, row.label, "middle", "called"), { "data-place": row.place ?? "" }));
+  for (const { row, x, y } of placeLabels(spots, [left, width])) {
+    svg.append(dress(textOf(x, y + 4, row.label, "middle", "called"), { "data-place": row.place ?? "" }));
   }
-  svg.dataset.close = known.filter(({ label }) => label).length - labels.length;
   return svg;
 }
 
@@ -151,32 +149,20 @@ export function quartilesOf(values) {
   });
 }
 
-// The labels that have room beside their points, those farthest from the middle of all first.
-function placeLabels(spots, [left, top, right, foot]) {
-  const middles = [0, 1].map((axis) => spots.map(({ at }) => at[axis]).sort((a, b) => a - b)[spots.length >> 1]);
-  const far = ({ at }) => Math.hypot((at[0] - middles[0]) / right, (at[1] - middles[1]) / foot);
+// The labels that have room to the right or to the left of their points.
+function placeLabels(spots, [left, right]) {
   const taken = spots.map(({ at, radius }) => boxAround(at, radius, radius));
-  const labelled = spots.filter(({ row }) => row.label);
-  labelled.sort((a, b) => far(b) - far(a));
   const placed = [];
-  for (const { row, at, radius } of labelled) {
-    const [half, tall] = [widthOf(row.label) / 2, LETTERS / 2];
-    const sides = [
-      [half + radius + 3, 0],
-      [-half - radius - 3, 0],
-      [0, -tall - radius - 2],
-      [0, tall + radius + 2],
-    ];
-    const places = sides.map(([across, up]) => [at[0] + across, at[1] + up]);
-    const isFree = (where) => {
-      const box = boxAround(where, half, tall);
-      const isInside = box[0] >= left && box[1] >= top && box[2] <= right && box[3] <= foot;
-      return isInside && !taken.some((other) => overlap(box, other));
-    };
-    const where = places.find(isFree);
-    if (!where) continue;
-    taken.push(boxAround(where, half, tall));
-    placed.push({ row, where });
+  for (const { row, at, radius } of spots.filter(({ row }) => row.label)) {
+    const half = widthOf(row.label) / 2;
+    const boxes = [half + radius + 3, -half - radius - 3].map((apart) =>
+      boxAround([at[0] + apart, at[1]], half, LETTERS / 2),
+    );
+    const isFree = (box) => box[0] >= left && box[2] <= right && !taken.some((other) => overlap(box, other));
+    const box = boxes.find(isFree);
+    if (!box) continue;
+    taken.push(box);
+    placed.push({ row, x: box[0] + half, y: at[1] });
   }
   return placed;
 }

@@ -77,18 +77,18 @@ export class Cells {
     return !this.precision || isFine(this.stored[row * this.nColumns + column], this.precision);
   }
 
-  // The number as it is stored, and how far it may be from the weight; or in so many digits.
+  // The number in the nine digits that a float32 has, and how far it may be from the weight; or in so many digits.
   said(row, column, digits = null) {
     if (!this.isAllowed(row, column)) return write(this.isOfPairs ? "ui.one_cell" : "ui.not_allowed");
     const value = this.at(row, column);
     const short = (number) => String(Number(number.toPrecision(digits)));
     if (this.isFine(row, column)) {
       if (digits) return short(value);
-      return this.precision ? `${value.toPrecision(4)} ± 0.5 %` : shortest(Math.fround(value));
+      return this.precision ? `${value.toPrecision(4)} ± 0.5 %` : String(Number(value.toPrecision(9)));
     }
     const code = this.stored[row * this.nColumns + column];
-    const [low, high] = intervalOf(code, this.precision).map(digits ? short : fraction);
-    return write(low === (digits ? "0" : fraction(0)) ? "ui.below" : "ui.between", { low, high });
+    const [low, high] = intervalOf(code, this.precision).map(digits ? short : String);
+    return write(low === "0" ? "ui.below" : "ui.between", { low, high });
   }
 
   // Of a query's row, or of a key's column where the query is null: [row, column] each, of equal ones the earlier.
@@ -138,7 +138,6 @@ export class Cells {
 }
 
 const isFine = (code, { fine }) => code >> 8 >= UNIT_LEVEL - fine;
-const fraction = (value) => `${value === 1 ? "1" : `1/${1 / value}`} (${Number(value.toPrecision(3))})`;
 
 // What stands for an interval in a picture or an order: its middle, by factors where it is wide.
 function middlesOf(precision) {
@@ -148,13 +147,4 @@ function middlesOf(precision) {
     made[code] = isFine(code, precision) || low === 0 ? (low + high) / 2 : Math.sqrt(low * high);
   }
   return made;
-}
-
-// The fewest digits that give the same float32 again.
-function shortest(value) {
-  for (let digits = 1; digits < 9; digits++) {
-    const short = Number(value.toPrecision(digits));
-    if (Math.fround(short) === value) return String(short);
-  }
-  return String(Number(value.toPrecision(9)));
 }

@@ -1,4 +1,4 @@
-// The report's charts and calculations, and below each its numbers.
+// The report's charts, and below each its numbers.
 import { axesAround, drawChart, isDrawn, keyOf, looksOf, quartilesOf } from "./axes.js";
 import { content, dress, element, isolated, still, write } from "./dom.js";
 import { makers } from "./state.js";
@@ -17,16 +17,12 @@ makers.charts = (panel) => {
     const looks = looksOf(all);
     const grid = element("div", { class: "charts", style: { "--columns": Math.min(3, columns, charts.length) } });
     for (const chart of all) {
-      const isPicture = chart.kind === "picture";
-      const lost = isPicture ? 0 : chart.rows.filter((row) => !isDrawn(row)).length;
+      const lost = chart.rows.filter((row) => !isDrawn(row)).length;
       const missing = lost ? element("p", { class: "hint" }, write("ui.lost", { lost })) : "";
       const heading = chart.title && chart.title !== title ? element("h3", {}, isolated(chart.title)) : "";
       const place = element("div", { class: "wide", tabindex: 0 });
-      if (isPicture) place.append(element("img", { src: chart.picture, alt: chart.title }));
-      else
-        drawers.push(() => place.replaceChildren(dress(drawChart(chart, place.clientWidth, looks), inWordsOf(chart))));
-      const parts = isPicture ? [place] : axesAround(chart, place);
-      grid.append(element("figure", {}, heading, ...parts, missing, numbersOfChart(chart)));
+      drawers.push(() => place.replaceChildren(dress(drawChart(chart, place.clientWidth, looks), inWordsOf(chart))));
+      grid.append(element("figure", {}, heading, ...axesAround(chart, place), missing, numbersOfChart(chart)));
     }
     const hint = element("p", { class: "hint" }, all.some(({ kind }) => kind === "box") ? write("ui.box") : "");
     panel.append(element("section", {}, element("h2", {}, isolated(title)), keyOf(looks), grid, hint));

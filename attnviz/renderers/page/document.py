@@ -3,7 +3,7 @@
 Lists and pairs throughout, never an object whose keys are tokens.
 
 A chart is the table and the encoding that figures have, which `axes.js` draws. A calculation is the picture that
-figures have, beside its numbers.
+figures have, above its numbers.
 
 `captions` says how exact the numbers of a page are.
 """
@@ -53,30 +53,18 @@ FONT_SIZE = 10.5  # points, of which the smallest print has 8.5: 11 pixels
 def describe_charts(report: Report) -> Iterator[Mapping[str, object]]:
     """Yield pictures of charts. Those without a single chart are left out."""
     for picture in report.pictures:
-        match picture:
-            case Charts(charts=(_, *_)):
-                charts = [vars(chart) | {"rows": _encode(chart.rows)} for chart in picture.charts]
-                n_columns = picture.n_columns or len(charts)
-                yield {"title": picture.title, "columns": n_columns, "charts": charts}
-            case Calculation():
-                yield {"title": picture.title, "columns": 1, "charts": [_describe_calculation(picture)]}
+        if isinstance(picture, Charts) and picture.charts:
+            charts = [vars(chart) | {"rows": _encode(chart.rows)} for chart in picture.charts]
+            yield {"title": picture.title, "columns": picture.n_columns or len(charts), "charts": charts}
 
 
-def _describe_calculation(chart: Calculation) -> Mapping[str, object]:
-    """Return its picture, and its numbers as those of a chart, without those of strips."""
+def _draw(calculation: Calculation) -> str:
+    """Return its picture as an address of data."""
     from attnviz.renderers.figure.files import svg  # matplotlib comes with it
 
     look = FigureStyle(header=False, transparent=True, font_size=FONT_SIZE)
-    ((_, drawn),) = svg(Report("", "", (chart,)), look)
-    listed = chart.tabulate()
-    return {
-        "kind": "picture",
-        "title": chart.title,
-        "picture": f"data:image/svg+xml;base64,{b64encode(drawn).decode()}",
-        "columns": [column.header for column in listed.columns],
-        "rows": _encode([*listed.rows]),
-        "names": (),
-    }
+    ((_, drawn),) = svg(Report("", "", (calculation,)), look)
+    return f"data:image/svg+xml;base64,{b64encode(drawn).decode()}"
 
 
 def _encode(value: object) -> object:
@@ -108,7 +96,8 @@ def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Pa
         ({}, (), ()) if report.point is None else _describe_pointing(report.point(), len(parts), look)
     )
     charts = [*describe_charts(report)]
-    tables = [*map(_table, report.listed)]
+    drawn = {each.name: _draw(each) for each in report.pictures if isinstance(each, Calculation)}
+    tables = [{**_table(table), "picture": drawn.get(table.name)} for table in report.listed]
     atlas = None if report.atlas is None else round_numbers(report.atlas, ATLAS_DIGITS, ATLAS_PLACES)
     graph = [_describe_graph(picture, report) for picture in report.pictures if isinstance(picture, Graph)]
     if not (parts or charts or tables or atlas or graph or any(note.leads for note in report.notes)):

@@ -42,7 +42,7 @@ makers.graph = (panel) => {
 
 // Each node at its place between the left and the right, as far as the others leave room.
 function shownRow(row) {
-  const made = element("div", { class: "nodes" });
+  const made = element("div", { class: "tools nodes" });
   const lanes = [0, ...row.map((node) => graph.nodes[node].lane), 1];
   for (const [at, node] of [...row, null].entries()) {
     made.append(element("i", { style: { "flex-grow": lanes[at + 1] - lanes[at] } }));
@@ -98,7 +98,7 @@ function mark(words, arrows) {
     word.classList.toggle("from", weights.length > 0 && at === token);
   }
   for (const arrow of arrows.children) {
-    arrow.classList.toggle("far", !arrow.dataset.ends.split(" ").includes(String(chosenNode())));
+    arrow.classList.toggle("pale", !arrow.dataset.ends.split(" ").includes(String(chosenNode())));
   }
   tell(element("strong", {}, isolated(name)), said && (said.startsWith(name) ? said.slice(name.length) : `: ${said}`));
   const left = 1 - weights.reduce((sum, each) => sum + each, 0);

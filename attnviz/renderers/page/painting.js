@@ -5,7 +5,6 @@ import { colourOf, onDark } from "./dom.js";
 const FONT_SIZE = 11; // pixels, of a label
 const LABEL = 12; // pixels that a label takes
 const LEFT_TO_RIGHT = "\u200e"; // a position stays before its token, whatever script that is of
-const MOST_MEASURED = 1024; // labels of a side, for the room that they take
 const THIN = 8; // pixels of a cell
 const NOTABLE = 2; // equal shares, as a mean of its rows: a column that the eye goes to
 const OVER_IMAGE = 0.6; // opacity of cells, so that the image is seen through them
@@ -16,13 +15,11 @@ export function layOut(plot, width, tallest, smallest, largest = Number.POSITIVE
   const { pen, canvas, cells } = plot;
   plot.font = `${FONT_SIZE}px ${getComputedStyle(document.body).fontFamily}`;
   pen.font = plot.font;
-  const every = (labels) => Math.ceil(labels.length / MOST_MEASURED);
-  const some = (labels) => labels.filter((_, place) => place % every(labels) === 0);
-  const longest = (labels) => Math.max(...some(labels).map((label) => pen.measureText(label).width));
-  const room = (labels, most) => Math.ceil(Math.min(longest(labels) + 10, 0.3 * most));
+  const widthsOf = (labels) => labels.map((label) => pen.measureText(label).width);
+  const room = (labels, most) => Math.ceil(Math.min(Math.max(...widthsOf(labels)) + 10, 0.3 * most));
   const whole = () =>
     Math.min((width - plot.gutter - 2) / cells.nColumns, (tallest - plot.head - FONT_SIZE) / cells.nRows, largest);
-  const isCut = (labels, most) => median(some(labels).map((label) => pen.measureText(label).width)) > most - 5;
+  const isCut = (labels, most) => median(widthsOf(labels)) > most - 5;
   const isUnreadable = () => plot.isSmall && (isCut(plot.rows, plot.gutter) || isCut(plot.columns, plot.head));
   const none = { gutter: 1, head: 1 };
   Object.assign(plot, none);
@@ -167,15 +164,10 @@ function eachLabel({ pen, side }, { labels, from, length, current, room }, first
   }
 }
 
+// Cut to about as many signs as have room.
 function shortened(pen, text, room) {
-  if (pen.measureText(text).width <= room) return text;
+  const share = room / pen.measureText(text).width;
+  if (share >= 1) return text;
   const signs = [...text];
-  const cut = (n) => `${signs.slice(0, n).join("")}…`;
-  let [fits, tooMany] = [1, signs.length];
-  while (tooMany - fits > 1) {
-    const middle = Math.floor((fits + tooMany) / 2);
-    if (pen.measureText(cut(middle)).width <= room) fits = middle;
-    else tooMany = middle;
-  }
-  return cut(fits);
+  return `${signs.slice(0, Math.max(1, Math.floor(share * signs.length) - 1)).join("")}…`;
 }

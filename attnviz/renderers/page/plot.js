@@ -38,7 +38,7 @@ export class Plot {
       onkeydown: (event) => this.key(event),
     });
     this.extent = element("div", {}, this.canvas);
-    this.frame = element("div", { class: "frame", onscroll: () => this.scrolled() }, this.extent);
+    this.frame = element("div", { class: "wide frame", onscroll: () => this.scrolled() }, this.extent);
     this.pen = this.canvas.getContext("2d");
   }
 

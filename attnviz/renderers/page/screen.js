@@ -3,7 +3,7 @@
 import { pathOf, spotsOf } from "./arc-paths.js";
 import { legend } from "./colour.js";
 import { cellsOf, lineOfHead, maps, pictures, rowsOf, writingOf } from "./content.js";
-import { button, byId, chooser, content, drawing, element, isolated, roving, say, tell, tint, write } from "./dom.js";
+import { button, byId, content, drawing, element, isolated, roving, say, tell, tint, write } from "./dom.js";
 import { paint } from "./painting.js";
 import { drawAll, Thumbnail } from "./pictures.js";
 import { change, makers, scaleOf, state } from "./state.js";
@@ -107,7 +107,7 @@ class Sentence {
 
 makers.screen = (panel) => {
   const heads = headsByKind();
-  const answer = content.answer && new AnswerBar(content.answer, heads);
+  const answer = content.answer && new AnswerBar(content.answer);
   const sentence = new Sentence(heads);
   const rows = element("div", { class: "heads" });
   for (const head of heads) {
@@ -160,7 +160,7 @@ function headsByKind() {
 
 // Each kind with its heads, which lead to their maps: on a narrow screen those are far below.
 function lineOfKinds(heads) {
-  const line = element("p", { class: "kinds" });
+  const line = element("p", { class: "tools kinds" });
   for (const [kind, ofKind] of Map.groupBy(heads, (head) => head.kind)) {
     const name = element("b", { style: { color: ofKind[0].colour } }, kind);
     line.append(element("span", {}, name, ...ofKind.flatMap((head) => [" ", leadTo(head)])));
@@ -207,7 +207,7 @@ function keyTo(...colours) {
 
 // How probable the answer is, or which number it is; and what becomes of it without a head.
 class AnswerBar {
-  constructor(answer, heads) {
+  constructor(answer) {
     Object.assign(this, { answer, switches: new Map() });
     [this.said, this.without] = [element("b"), element("span", { class: "hint" })];
     const [name, against] = [answer.label, answer.against].map(isolated);
@@ -215,15 +215,7 @@ class AnswerBar {
     this.bar = element("span", { class: "meter", ...range }, element("i"), element("i"));
     const shown = answer.is_probability ? [this.bar, against] : [];
     const words = keyTo([FOR, write("ui.for", answer)], [AGAINST, write("ui.against")]);
-    const known = heads.filter(({ number }) => maps[number].name in answer.heads);
-    known.sort((a, b) => a.number - b.number);
-    const options = [["", "–"], ...known.map(({ number, title }) => [String(number), title])];
-    const choice = chooser(write("ui.without_head"), options, "", (number) =>
-      this.turn(known.find((head) => String(head.number) === number)),
-    );
-    this.select = choice.querySelector("select");
-    if (!known.length) choice.hidden = true;
-    this.part = element("div", { class: "tools answer" }, words, name, this.said, ...shown, choice, this.without);
+    this.part = element("div", { class: "tools answer" }, words, name, this.said, ...shown, this.without);
     this.turn();
   }
 
@@ -246,7 +238,6 @@ class AnswerBar {
   // What the answer is without a head; without any, what it is.
   turn(out) {
     for (const [head, box] of this.switches) box.checked = head !== out;
-    this.select.value = out ? String(out.number) : "";
     const { value, heads } = this.answer;
     const now = out ? heads[maps[out.number].name] : value;
     this.said.textContent = asTold(now);

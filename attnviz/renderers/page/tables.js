@@ -3,7 +3,6 @@ import { maps, pictures } from "./content.js";
 import { button, content, copyButton, element, isolated, named, still, write } from "./dom.js";
 import { change, makers } from "./state.js";
 
-const LONGEST_LINE = 24; // signs; a column of facts with longer texts may break them
 const NUMBER = /^[+-]?\d[\d,]*(\.\d+)?$/;
 const SORTED = ["heads", "facts"]; // rows of these roles are alike, and so have an order
 
@@ -16,8 +15,7 @@ makers.table = (panel) => {
 export function shownTable(data, all = null) {
   const order = data.rows.map((_, place) => place);
   const body = element("tbody");
-  const kinds = data.columns.map((_, place) => kindOf(data, place));
-  const fill = () => body.replaceChildren(...order.map((place) => lineOf(data, place, kinds)));
+  const fill = () => body.replaceChildren(...order.map((place) => lineOf(data, place)));
   const ordered = () => order.map((place) => data.rows[place]);
   const heads = data.columns.map((column, place) => heading(data, column, place, order, fill));
   fill();
@@ -25,8 +23,9 @@ export function shownTable(data, all = null) {
   const bar = element("div", { class: "tools" }, element("h2", {}, data.title));
   const copied = () => (all ? csv(all.columns, all.rows) : csv(data.columns, ordered()));
   bar.append(copyButton(write("ui.csv"), `${write("ui.csv")}: ${data.title}`, copied));
+  const picture = data.picture ? element("img", { src: data.picture, alt: data.title }) : "";
   const around = { class: "wide", tabindex: 0, role: "region", "aria-label": data.title };
-  return element("section", {}, bar, data.thumbs ? tilesOf(data) : "", element("div", around, whole));
+  return element("section", {}, bar, data.thumbs ? tilesOf(data) : "", picture, element("div", around, whole));
 }
 
 // A row as a tile: its picture, its name, and what there is to know of it, in a red frame where it failed.
@@ -69,12 +68,7 @@ function compared(a, b, sign) {
   return sign * (words ? String(a).localeCompare(String(b), "en", { numeric: true }) : a - b);
 }
 
-function kindOf({ role, numeric, shown }, column) {
-  if (numeric[column]) return "number";
-  return role === "facts" && shown.some((row) => row[column].length > LONGEST_LINE) ? "words" : null;
-}
-
-function lineOf(data, place, kinds) {
+function lineOf(data, place) {
   const [layer, head] = data.rows[place];
   const number = data.role === "heads" ? maps.findIndex((map) => map.layer === layer && map.head === head) : -1;
   const picture = pictures.findIndex((each) => each.maps.includes(number));
@@ -83,7 +77,8 @@ function lineOf(data, place, kinds) {
   const cells = data.shown[place].map((shown, column) => {
     const words = data.role === "facts" ? isolated(shown) : worded(shown);
     const inner = column === 1 && number >= 0 ? button(shown, open, opening) : words;
-    return element("td", { class: kinds[column] }, column === 0 ? leading(data.links?.[place], inner) : inner);
+    const led = column === 0 ? leading(data.links?.[place], inner) : inner;
+    return element("td", { class: data.numeric[column] ? "number" : null }, led);
   });
   return element("tr", {}, ...cells);
 }

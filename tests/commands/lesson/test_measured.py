@@ -21,7 +21,7 @@ from attnviz.specs import ModelOptions
 from tests import study
 from tests.browser import Opened
 
-FILE = Path(content.__file__).with_name(content.MEASURED)
+FILE = Path(str(content.MEASURED))
 RECALL = describe_measured()["recall"]
 
 

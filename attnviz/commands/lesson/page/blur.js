@@ -12,14 +12,13 @@ export function blurSection() {
   onChange([...WHICH_ROW, "temperature"], () => {
     const head = chosenHead();
     const work = attendChosen();
-    const open = head.values.filter((_, at) => work.masked[at] !== -Infinity);
     const { temperature } = choice;
     const values = {
       factor: decimal(temperature, 2),
       divisor: decimal(temperature * Math.sqrt(head.size), 2),
       query: token(choice.query),
       n: decimal(effectiveKeys(work.weights), 2),
-      distance: decimal(distance(work.output, mean(open))),
+      distance: decimal(distance(work.output, mean(head.values))),
     };
     divided.replaceChildren(...say("blur.slider", values));
     slider.value = Math.log2(temperature);

@@ -30,14 +30,13 @@ export const choice = {
   query: chooseQuery(begun.heads[firstHead], begun.known?.[firstHead]?.[0]),
   key: 0,
   step: 0,
-  causal: false,
   temperature: 1,
   offLayer: last,
   off: 0,
 };
 const sections = [];
 
-export const WHICH_ROW = ["model", "layer", "head", "query", "causal"];
+export const WHICH_ROW = ["model", "layer", "head", "query"];
 
 // Draws now, and whenever one of these is chosen anew: what did not change is not read aloud again.
 export function onChange(names, draw) {
@@ -61,7 +60,7 @@ export const chosenLayer = () => chosenModel().layers[choice.layer];
 
 export const chosenHead = () => chosenLayer().heads[choice.head];
 
-// Of one query, the chosen one unless another is named, as masks and divisors are set.
+// Of one query, the chosen one unless another is named, as the divisor is set.
 export const attendChosen = (query = choice.query) => attend(chosenHead(), query, choice);
 
 const OPTIONS = {

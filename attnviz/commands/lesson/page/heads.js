@@ -27,10 +27,7 @@ const layerOf = (model) => Math.min(choice.layer, model.layers.length - 1);
 
 // [head][query][key] of the layer that is chosen.
 function mapsOf(model) {
-  const { causal } = choice;
-  return model.layers[layerOf(model)].heads.map((head) =>
-    queries.map((query) => attend(head, query, { causal }).weights),
-  );
+  return model.layers[layerOf(model)].heads.map((head) => queries.map((query) => attend(head, query).weights));
 }
 
 function panelsOf(maps, at) {
@@ -59,21 +56,20 @@ function panelOf(map, name, title, pattern = "") {
   return element("article", { class: "head" }, element("h3", {}, title), drawn, top, known);
 }
 
-// Rows of shades: how many times an equal share, in doublings. A key that is masked has none.
+// Rows of shades: how many times an equal share, in doublings.
 export function drawMap(map, name) {
   const row = map[choice.query];
   const top = findLargest(row);
   const shown = { name, query: tokenText(choice.query), top: tokenText(top), share: decimal(row[top]) };
   const made = element("div", { class: "map", role: "img", "aria-label": write("heads.map", shown) });
   for (const [query, weights] of map.entries()) {
-    const open = choice.causal ? query + 1 : weights.length;
     const step = 100 / weights.length;
     const stops = weights.map((weight, at) => {
-      const shade = Math.min(1, Math.max(0, Math.log2(weight * open) / Math.log2(MOST)));
+      const shade = Math.min(1, Math.max(0, Math.log2(weight * weights.length) / Math.log2(MOST)));
       const below = Math.min(3, Math.floor(4 * shade));
       const part = (100 * (4 * shade - below)).toFixed(1);
       const colour = `color-mix(in srgb, var(--ramp-${below + 1}) ${part}%, var(--ramp-${below}))`;
-      return `${choice.causal && at > query ? "var(--forbidden)" : colour} ${at * step}% ${(at + 1) * step}%`;
+      return `${colour} ${at * step}% ${(at + 1) * step}%`;
     });
     const line = element("div", { class: query === choice.query ? "row chosen" : "row" });
     line.style.backgroundImage = `linear-gradient(to right, ${stops.join(", ")})`;

@@ -6,7 +6,6 @@ export const MAX_WRITTEN = 4; // components that are written whole, in cells, to
 
 // A real minus sign, and none before a zero; a whole number without digits.
 export function decimal(value, digits = Number.isInteger(value) ? 0 : 3) {
-  if (value === -Infinity) return "−∞";
   const written = Math.abs(value).toFixed(digits);
   return value < 0 && Number(written) !== 0 ? `−${written}` : written;
 }

@@ -33,7 +33,7 @@ const LIT = [["q", "k", "v"], ["k", "score"], ["map", "weight"], ["weighted"], [
 const BESIDE = [["word"], ["word", "q"], ["word"], ["v", "weight"], ["weighted"]];
 
 export function pictureSection() {
-  const [steps, svg, causal] = ["steps", "picture", "causal"].map(byId);
+  const [steps, svg] = ["steps", "picture"].map(byId);
   const items = [...Array(N_STEPS).keys()].map((step) =>
     button(write(`see.s${step}`), () => change({ step }), { class: "button step" }),
   );
@@ -49,14 +49,12 @@ export function pictureSection() {
     const chosen = target.closest("[data-at]");
     if (chosen) change({ [chosen.dataset.which]: Number(chosen.dataset.at) });
   });
-  causal.addEventListener("change", () => change({ causal: causal.checked }));
-  byId("own").addEventListener("click", () => change({ temperature: 1, causal: false }));
+  byId("own").addEventListener("click", () => change({ temperature: 1 }));
   drawChoosers(byId("which"));
   const draw = () => {
     const work = attendChosen();
     for (const [step, item] of items.entries()) item.ariaCurrent = step === choice.step ? "step" : null;
-    causal.checked = choice.causal;
-    byId("changed").hidden = choice.temperature === 1 && !choice.causal;
+    byId("changed").hidden = choice.temperature === 1;
     const values = { query: token(choice.query), d: chosenHead().size, heads: chosenModel().nHeads };
     const said = say(`see.e${choice.step}`, values);
     if (choice.step === 0 && !chosenModel().projects) said.push(" ", ...say("see.bare"));
@@ -78,13 +76,12 @@ function writeOut(work) {
   const { keys, values, size } = chosenHead();
   const products = work.q.map((each, at) => `${factor(each)} × ${factor(keys[key][at])}`);
   const divisor = `${choice.temperature === 1 ? "" : `${decimal(choice.temperature, 2)} × `}√${size}`;
-  const inside = work.shift ? `${decimal(work.masked[key])} − ${factor(work.shift)}` : decimal(work.masked[key]);
-  const masked = work.masked[key] === work.scaled[key] ? "" : " → −∞";
+  const inside = work.shift ? `${decimal(work.scaled[key])} − ${factor(work.shift)}` : decimal(work.scaled[key]);
   return [
     [`q${query} = ${vector(work.q)}`, `k${key} = ${vector(keys[key])}`, `v${key} = ${vector(values[key])}`],
     [
       `q${query} · k${key} = ${few(products, " + ")} = ${decimal(work.scores[key])}`,
-      `÷ ${divisor}${work.bias ? ` + ${factor(work.bias[key])}` : ""} = ${decimal(work.scaled[key])}${masked}`,
+      `÷ ${divisor}${work.bias ? ` + ${factor(work.bias[key])}` : ""} = ${decimal(work.scaled[key])}`,
     ],
     [`a${key} = exp(${inside}) ÷ ${decimal(work.total)} = ${decimal(work.weights[key])}`],
     [`a${key} v${key} = ${decimal(work.weights[key])} × ${vector(values[key])}`, `o = Σ a v = ${vector(work.output)}`],
@@ -160,7 +157,7 @@ const COLUMNS = {
   q: (_, size) => strips("q", "query", chosenHead().queries.slice(0, queries.length), largestOfBoth(), size),
   k: (_, size) => strips("k", "key", chosenHead().keys, largestOfBoth(), size),
   v: (_, size) => strips("v", "key", chosenHead().values, largestOf(chosenHead().values), size),
-  score: (work, size) => numbers(work.masked, 4, size),
+  score: (work, size) => numbers(work.scaled, 4, size),
   map: (_, size) => {
     const rows = queries.map((query) => attendChosen(query).weights);
     const map = drawMap(rows, write("heads.head", { head: choice.head }));

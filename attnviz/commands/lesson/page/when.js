@@ -51,7 +51,7 @@ function fillTrial() {
     Object.assign(chosen, news);
     const { tokens } = sequences[chosen.sequence];
     byId("sequence").replaceChildren(
-      ...tokens.flatMap((each) => [element(/^[a-z]/.test(each) ? "b" : "span", {}, each), " "]),
+      ...tokens.flatMap((each) => [element(/^[a-z]/.test(each) ? "b" : "span", { class: "hint" }, each), " "]),
     );
     switchHeads(byId("switches"), many.nHeads, chosen.off, (off) => show({ off }));
     byId("reported").replaceChildren(
