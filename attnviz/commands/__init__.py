@@ -29,7 +29,7 @@ def _register(name: str, help: str, *, wing: str = "", module: str = "run", read
 
 COMMANDS = (
     _register("heatmap", "Draw who attends to what"),
-    _register("explain", "Say which heads wrote an answer, and why", is_document=True),
+    _register("explain", "Say which heads wrote an answer, and why"),
     _register("lesson", "Make a page to learn attention from"),
     _register("render", "Draw a saved record again"),
     _register("compare", "Compare models, or the heads of one, on the same texts", rows="measures.csv"),

@@ -25,7 +25,6 @@ class Command(Plugin):
     inputs: str | None = field(default=None, kw_only=True)  # the function from its spec to Inputs; None: it reads none
     preloads: tuple[str, ...] = field(default=(), kw_only=True)  # modules that its worker processes import once
     rows: str = field(default="", kw_only=True)  # the file in which a batch keeps its rows; "": it keeps none
-    is_document: bool = field(default=False, kw_only=True)  # a batch also keeps its report for LaTeX and as JSON
     # Files of its own kind that `diff` can compare: their name, and the function that does.
     compares: tuple[str, str] | None = field(default=None, kw_only=True)
 

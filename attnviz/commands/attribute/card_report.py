@@ -99,21 +99,14 @@ def _list_differences(pairs: Iterable[PairedDifference], sign: str = "") -> str:
 
 
 def _table(by_method: Mapping[str, Numbers]) -> Table:
-    columns = (
-        Column("tokens ranked by"),
-        Column("comprehens. ↑"),
-        Column("sufficiency ↓"),
-        Column("τ left out"),
-        Column("τ gradient"),
-        Column("passes", digits=0),
-    )
+    headers = ("tokens ranked by", "comprehens. ↑", "sufficiency ↓", "τ left out", "τ gradient", "passes")
     rows: list[Row] = []
     for name, table in by_method.items():
         found = summarize(table.matrix(NUMBERS))
         deleted = map(write_mean, found.mean[:2], found.low[:2], found.high[:2])
         taus = (f"{mean:.3f}" for mean in found.mean[2:4])
         rows.append(("chance" if name == CHANCE else name, *deleted, *taus, f"{found.mean[4]:.0f}"))
-    return Table("card", "methods, tested", "facts", columns, tuple(rows))
+    return Table("card", "methods, tested", "facts", tuple(map(Column, headers)), tuple(rows))
 
 
 def _data(rows: Numbers) -> dict[str, object]:

@@ -21,8 +21,7 @@ from attnviz.errors import AttnvizError, InvalidOption, OutputError
 from attnviz.inputs import Inputs
 from attnviz.options import list_values, replace_values
 from attnviz.registry import load
-from attnviz.renderers.documents import csv, latex, markdown
-from attnviz.renderers.documents import json as json_documents
+from attnviz.renderers.documents import csv, markdown
 from attnviz.report import Report
 from attnviz.running import Command, Result
 from attnviz.running.local_executor import WorkerDied
@@ -90,16 +89,13 @@ def _write_to(spec: Any, out: Path) -> Any:
 
 
 def _write_documents(report: Report, result: Result, folder: Path, job: Job) -> Iterator[Path]:
-    """Write the rows if they have a name, the report as Markdown with the PNGs and in all other forms; yield files."""
+    """Write the rows if they have a name, the report as Markdown with the PNGs; yield the files."""
     store.make_folder(folder)
     command = _command(job)
     if command.rows:
         yield _write(folder / command.rows, "".join(csv.lines(result.rows)))
     pictures = {file.stem: file.relative_to(folder).as_posix() for file in result.files if file.suffix == ".png"}
     yield _write(folder / REPORT, markdown.document(report, pictures))
-    if command.is_document:
-        yield _write(folder / "report.tex", latex.fragment(report))
-        yield _write(folder / "numbers.json", "".join(json_documents.write_alone(report)))
 
 
 def _write(path: Path, text: str) -> Path:

@@ -11,6 +11,7 @@ The words of the verdict never say more than the numbers bear.
 """
 
 from collections.abc import Iterator
+from itertools import count
 from math import ceil, isnan
 from typing import Any
 
@@ -116,28 +117,14 @@ def theory_blocks(n: int, d: int, k: int) -> tuple[Block, ...]:
     return (Table("theory", title, "compared", tuple(columns), tuple(_rows(n, d, k))), *map(Note, _remarks(n, d)))
 
 
-def stack_height(n: int, k: int) -> int:
-    """Count the layers of contiguous convolutions of width k until an output has seen n tokens: 1 + L (k - 1) ≥ n."""
-    return ceil((n - 1) / (k - 1))
-
-
-def count_dilated_layers(n: int, k: int) -> int:
-    """Count the layers of dilated convolutions of width k until an output has seen n tokens: k^L ≥ n.
-
-    The dilation is k to the power of the layer.
-    """
-    height, reach = 0, 1
-    while reach < n:
-        height, reach = height + 1, reach * k
-    return height
-
-
 def _rows(n: int, d: int, k: int) -> Iterator[Row]:
     yield ("self-attention", "O(n² · d)", write_count(float(n * n * d)), "O(1)", "1", "O(1)", "1")
     yield ("recurrent", "O(n · d²)", write_count(float(n * d * d)), "O(n)", str(n), "O(n)", str(n))
     one = write_count(float(k * n * d * d))
-    yield ("convolutional", "O(k · n · d²)", one, "O(1)", "1", "O(n / k)", str(max(1, stack_height(n, k))))
-    yield ("dilated conv.", "O(k · n · d²)", one, "O(1)", "1", "O(log_k n)", str(max(1, count_dilated_layers(n, k))))
+    # Layers until an output has seen n tokens: 1 + L (k - 1) ≥ n or, where dilations are powers of k, k^L ≥ n.
+    stacked, dilated = ceil((n - 1) / (k - 1)), next(height for height in count() if k**height >= n)
+    yield ("convolutional", "O(k · n · d²)", one, "O(1)", "1", "O(n / k)", str(max(1, stacked)))
+    yield ("dilated conv.", "O(k · n · d²)", one, "O(1)", "1", "O(log_k n)", str(max(1, dilated)))
 
 
 def _remarks(n: int, d: int) -> Iterator[str]:

@@ -89,11 +89,7 @@ def _find_needs(model: AttentionModel, spec: HeatmapSpec) -> Needs:
         layers, heads = zip(*select_pairs(figure.pick, range(model.n_layers), range(model.n_heads)), strict=True)
     of_layers = any(measure.level == "layer" for measure in choose_measures(figure.measure))
     chosen = LayersAndHeads(layers, None if of_layers or model.n_heads in (heads or ()) else heads)
-    options = {
-        "--rollout": figure.rollout,
-        "--merge": figure.merge,
-        "--generate": spec.pretrained.generate,
-    }
+    options = {"--rollout": figure.rollout, "--merge": figure.merge, "--generate": spec.pretrained.generate}
 
     def check_room(maps: AttentionMaps) -> None:
         sizes = maps.n_layers * maps.n_heads, len(maps.queries), len(maps.keys)

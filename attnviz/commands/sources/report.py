@@ -71,14 +71,8 @@ def sources_report(found: Sources, title: str | None) -> Report:
         column_axis="token of the answer",
         scale=scale,
     )
-    columns = (
-        Column("passage"),
-        Column("begins with"),
-        Column("lost", digits=2),
-        Column("by chance", digits=2),
-        Column("attention", digits=3),
-        Column("read by"),
-    )
+    losses, attended = (Column("lost", digits=2), Column("by chance", digits=2)), Column("attention", digits=3)
+    columns = (Column("passage"), Column("begins with"), *losses, attended, Column("read by"))
     listed: list[Row] = [
         (
             number,

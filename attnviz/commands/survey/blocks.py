@@ -5,11 +5,12 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from attnviz.commands.survey.facts import model_facts
 from attnviz.commands.survey.files import Survey
-from attnviz.commands.survey.knockouts import group_heads, leave_out_heads
+from attnviz.commands.survey.knockouts import leave_out_heads
 from attnviz.commands.survey.measure import Measured, measure_block
 from attnviz.commands.survey.plan import SurveyPlan
 from attnviz.commands.survey.survey import ModelFacts
@@ -85,7 +86,8 @@ class SurveyRun:
 
     def _knock_out(self, executor: Executor, facts: ModelFacts) -> Generator[Progress]:
         """Leave out the heads that the whole survey names, and write what that costs."""
-        plan, kinds = self.plan, group_heads(self.survey.tables.names)
+        plan, named = self.plan, sorted(self.survey.tables.names.group("pattern"), key=itemgetter(0))
+        kinds = {str(kind): tuple((row["layer"], row["head"]) for row in of.rows()) for (kind,), of in named}
         opening = plan.reference.answering(), ()
         task = executor.submit(call_with_model, opening, leave_out_heads, plan.info, plan.few, kinds)
         while not task.done():

@@ -188,7 +188,8 @@ def show_classes(survey: Survey) -> Iterator[Table | Note]:
     if not found:
         if len(sizes) > 1:
             takes = f"at most {MAX_CLASSES} classes, each of {MIN_TEXTS} texts that are about as long as one of another"
-            here = f"{len(sizes):,} of {min(sizes.values()):,} texts or more, {n_matched:,} of all {n:,} about as long"
+            least = f"the smallest of {format_count(min(sizes.values()), 'texts')}"
+            here = f"{len(sizes):,} classes, {least}, {n_matched:,} of {n:,} about as long"
             yield Note(f"Classes are not compared: that takes {takes} (here {here}).", is_detail=True)
         return
     rows: list[Row] = [

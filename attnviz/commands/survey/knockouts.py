@@ -22,7 +22,6 @@ from attnviz.measures.shares import LISTS
 from attnviz.models.built_in import TRAINED
 from attnviz.models.protocols import AttentionModel, Continues
 from attnviz.records.head_names import SINKS
-from attnviz.table.numbers import Numbers
 from attnviz.text import Document
 
 N_DRAWS, N_TEXTS, N_TOKENS = 2, 4, 64  # of repeats, of texts, of each text at most: heads are many
@@ -39,12 +38,6 @@ def check_knockouts(spec: SurveySpec, model: AttentionModel) -> None:
         raise InvalidOption("heads of a decoder are replaced by zeros only", hint="Use --ablate zero.")
     if spec.shard is not None:
         raise InvalidOption("a part of a survey names no heads to leave out", hint="Leave out --shard or --ablate.")
-
-
-def group_heads(names: Numbers) -> dict[str, Heads]:
-    """Return by kind the heads of that name, the kinds in order: `names` as in `Tables`."""
-    found = {str(kind): of.rows() for (kind,), of in names.group("pattern")}
-    return {kind: tuple((row["layer"], row["head"]) for row in found[kind]) for kind in sorted(found)}
 
 
 def measure_costs(

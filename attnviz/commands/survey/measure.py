@@ -94,11 +94,7 @@ class Measured(NamedTuple):
 
 
 def measure_block(
-    model: AttentionModel,
-    info: SurveyInfo,
-    block: int,
-    documents: Sequence[Document],
-    means: np.ndarray | None = None,
+    model: AttentionModel, info: SurveyInfo, block: int, documents: Sequence[Document], means: np.ndarray | None = None
 ) -> Measured:
     """Measure the texts of the block of that number. Texts without tokens have no number of tokens.
 
@@ -141,11 +137,7 @@ def measure_block(
 
 
 def ablation_numbers(
-    model: AttentionModel,
-    info: SurveyInfo,
-    document: Document,
-    others: Sequence[Document],
-    means: np.ndarray | None,
+    model: AttentionModel, info: SurveyInfo, document: Document, others: Sequence[Document], means: np.ndarray | None
 ) -> dict[str, np.ndarray]:
     """Measure what the right answer's probability loses without each head.
 

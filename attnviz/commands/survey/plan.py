@@ -134,11 +134,7 @@ def _choose_few(sample: Sequence[Document]) -> tuple[Document, ...]:
 
 
 def _info(
-    spec: SurveySpec,
-    stream: TextStream,
-    of_texts: dict[str, Setting],
-    maps: AttentionMaps,
-    abilities: tuple[str, ...],
+    spec: SurveySpec, stream: TextStream, of_texts: dict[str, Setting], maps: AttentionMaps, abilities: tuple[str, ...]
 ) -> SurveyInfo:
     provenance, text = maps.provenance, spec.text
     options = {"dataset": text.dataset or "sample", "split": text.split, "text-column": text.text_column}

@@ -10,7 +10,7 @@ from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.training import Examples, Training
 from attnviz.errors import InvalidSource, InvalidText
 from attnviz.models import tokenizer
-from attnviz.models.checkpoint import Checkpoint, Classifier, ClassifierConfig
+from attnviz.models.checkpoint import Classifier, ClassifierConfig
 from attnviz.models.device import enough_memory, pick, seeded
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.tokenizer import TextTokenizer
@@ -27,12 +27,6 @@ class Run:
     tokenizer: TextTokenizer
     training: Training
     described: Sequence[str]  # texts held out by which its heads are measured
-
-    @property
-    def checkpoint(self) -> Checkpoint:
-        """Return the model at the end of its best epoch."""
-        spec = self.training.spec
-        return Checkpoint(self.training.copy_best(), self.tokenizer, spec.max_tokens, spec.keep)
 
     @property
     def n_parameters(self) -> int:

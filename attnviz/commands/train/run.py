@@ -28,7 +28,7 @@ from attnviz.inputs import Inputs
 from attnviz.measures.classification import accuracy, calibration_error, draw_calibrated_error, log_loss
 from attnviz.measures.concentration import make_uniform
 from attnviz.measures.patterns import measure_patterns
-from attnviz.models.checkpoint import Classifier, load_checkpoint, save_checkpoint
+from attnviz.models.checkpoint import Checkpoint, Classifier, load_checkpoint, save_checkpoint
 from attnviz.models.classifier_model import checkpoint_model
 from attnviz.models.device import describe_device, keep_freed_memory, pick
 from attnviz.models.encoder_model import EncoderModel
@@ -174,7 +174,8 @@ def train(spec: TrainSpec, inputs: Inputs) -> Events:
                 if step.ends_epoch:
                     where_it_ends = state_bytes(*run.training.capture_state(), identity)  # raises for NaN
                     if step.improved:
-                        save_checkpoint(folder, run.checkpoint, spec.storage)
+                        best = Checkpoint(run.training.copy_best(), run.tokenizer, spec.max_tokens, spec.keep)
+                        save_checkpoint(folder, best, spec.storage)
                     store.write(folder / STATE, where_it_ends)
                 progress = log.add(step)
                 yield replace(progress, log=(*progress.log, *(f"attention alarm, {alarm}" for alarm in new)))

@@ -97,6 +97,7 @@ class Training:
         self._since_point: list[tuple[float, float]] = []  # loss and accuracy of each step since the last point
         self.average: dict[str, Tensor] = {}  # of the weights of the last steps
         self.optimizer = Optimizer((classifier,), spec.learning_rate, self.n_steps)
+        self._optimizers = self.optimizer.adamw, self.pretraining.optimizer.adamw
         self._held_windows = Windows(held_out.texts)
 
     def steps(self) -> Iterator[TrainingStep]:
@@ -237,10 +238,6 @@ class Training:
             optimizer.load_state_dict({**optimizer.state_dict(), "state": found})
         self.done, self.pretraining.done = about["done"], about["pretrained"]
         self.history = decode_json(History, about["history"], "history")
-
-    @property
-    def _optimizers(self) -> tuple[torch.optim.Optimizer, ...]:
-        return self.optimizer.adamw, self.pretraining.optimizer.adamw
 
 
 MAX_BYTES = 2**34

@@ -77,11 +77,11 @@ def test_a_file_that_was_changed_or_lost_is_made_again(tmp_path: Path) -> None:
 def test_a_job_that_fails_leaves_what_it_made_before(tmp_path: Path) -> None:
     """Neither are the old pictures gone, nor is one of the new among them; and nothing half-written is."""
     entry = run(jobs("one"), tmp_path)["job-0"].entry
-    (tmp_path / "job-0/report.tex").mkdir()
+    (tmp_path / "job-0/explanation.png").mkdir()
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()}
     explained = Job("job-0", "explain", build(ExplainSpec, text=("one",)))
     failed = run([explained], tmp_path, {"job-0": entry})["job-0"]
-    assert failed.entry.error == f"cannot write {tmp_path}/job-0/report.tex: Is a directory"
+    assert failed.entry.error == f"cannot write {tmp_path}/job-0/explanation.png: Is a directory"
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()} == before
 
 

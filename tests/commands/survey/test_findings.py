@@ -181,7 +181,8 @@ def test_what_is_said_names_those_beyond_chance_or_the_largest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "said"), [([5, 7], "(here 2 of 5 texts or more"), ([20] * 21, "(here 21 of 20 "), ([12], "")]
+    ("sizes", "said"),
+    [([5, 7], "(here 2 classes, the smallest of 5 "), ([20] * 21, "(here 21 classes, the "), ([12], "")],
 )
 def test_classes_that_are_not_compared_are_said_to_be(sizes: list[int], said: str) -> None:
     of = SimpleNamespace(sizes=dict(enumerate(sizes)), n_matched=sum(sizes))
