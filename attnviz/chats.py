@@ -1,8 +1,12 @@
-"""Conversations, as files of chats have them: messages, each with a role. How one is read is the model's to know."""
+"""A text with its name; and conversations, as files of chats have them: messages, each with a role.
+
+How a conversation is read is the model's to know.
+"""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 from attnviz.bounded import Budget, parse_json
@@ -10,6 +14,16 @@ from attnviz.errors import InvalidOption
 
 CHATS = ("messages", "conversations")  # what a list of messages is called
 ROLES = {"human": "user", "gpt": "assistant", "system": "system"}  # as ShareGPT calls them, in "from" and "value"
+
+
+@dataclass(frozen=True)
+class Document:
+    """One text, exactly as its source holds it."""
+
+    text: str
+    name: str  # for titles: "sample train[0]", "review.txt", "text 1"
+    slug: str  # for folder names, made from names and numbers and never from the text: "train-0", "text-0"
+    label: int | None = None
 
 
 class Chat(str):

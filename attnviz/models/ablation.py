@@ -69,7 +69,7 @@ def find_projections(root: nn.Module, run: Callable[[], object]) -> list[OutputW
     return found
 
 
-def find_layers(root: nn.Module, projections: Sequence[OutputWeights]) -> list[nn.Module]:
+def find_projecting_layers(root: nn.Module, projections: Sequence[OutputWeights]) -> list[nn.Module]:
     """Return the layers that these projections are in, one each; none where they are in no list of layers."""
     lists = [each for each in root.modules() if isinstance(each, nn.ModuleList) and len(each) == len(projections)]
     for layers in lists:

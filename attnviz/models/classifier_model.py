@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from attnviz.bounded import expand_path
+from attnviz.chats import Document
 from attnviz.errors import InvalidModel
 from attnviz.models import tokenizer
 from attnviz.models.ablation import answers_with_heads, answers_without_heads, average_heads
@@ -25,7 +26,7 @@ from attnviz.models.device import enough_memory, pick, seeded
 from attnviz.models.encoder import DotEncoder, Encoder, EncoderConfig
 from attnviz.models.encoder_model import EncoderModel, size_of
 from attnviz.models.predicting import predict
-from attnviz.models.protocols import MEASURED, LabelledText
+from attnviz.models.protocols import MEASURED
 from attnviz.records.answers import AnswerInfo, Prediction
 from attnviz.records.attribution import Question
 from attnviz.specs import KeepKind, ModelOptions, VocabularyOptions
@@ -106,7 +107,7 @@ class ClassifierModel(EncoderModel):
         ids = np.array(self.encode(text).ids)
         return answers_with_heads(self.saved.classifier, self.attentions[layer], ids, kept)
 
-    def classify(self, documents: Sequence[LabelledText]) -> Iterator[Prediction]:
+    def classify(self, documents: Sequence[Document]) -> Iterator[Prediction]:
         """Yield one prediction per text, in order. Raises TooLarge, and InvalidText for one without tokens, by name."""
         limited = replace(self.saved, max_tokens=self.spec.max_tokens or self.max_tokens, keep=self.spec.keep)
         texts, names = (each.text for each in documents), [each.name for each in documents]

@@ -23,7 +23,7 @@ def pick(name: str) -> torch.device:
     here = available()
     if name == "auto":
         return torch.device(here[1] if len(here) > 1 else "cpu")
-    wanted = "cuda:0" if name == "cuda" else name
+    wanted = f"{name}:0" if f"{name}:0" in here else name
     if wanted not in here:
         raise InvalidDevice(f"no device {name!r} on this machine", hint=f"There is {', '.join(['auto', *here])}.")
     return torch.device(wanted)
@@ -31,13 +31,10 @@ def pick(name: str) -> torch.device:
 
 def available() -> list[str]:
     """Return the devices of this machine, the processor first."""
-    accelerators = [f"cuda:{i}" for i in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
-    if torch.backends.mps.is_available():
-        accelerators.append("mps")
-    other = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None  # xpu, hpu, npu
-    if other is not None and other.type not in ("cuda", "mps"):
-        accelerators += [f"{other.type}:{i}" for i in range(torch.accelerator.device_count())]
-    return ["cpu", *accelerators]
+    if not torch.accelerator.is_available():
+        return ["cpu"]
+    kind = torch.accelerator.current_accelerator()  # cuda, mps, xpu, hpu, npu
+    return ["cpu", *(f"{kind}:{number}" for number in range(torch.accelerator.device_count()))]
 
 
 def describe_device(device: torch.device) -> str:

@@ -19,6 +19,7 @@ WINDOW = 320  # texts that `classify` has in memory at a time: few enough to sha
 if TYPE_CHECKING:
     import numpy as np
 
+    from attnviz.chats import Document
     from attnviz.models.tokenizer import Encoding
     from attnviz.records import AttentionMaps
     from attnviz.records.answers import AnswerInfo, Prediction
@@ -147,23 +148,6 @@ class AttentionModel(Protocol):
 
 
 @runtime_checkable
-class LabelledText(Protocol):
-    """A document, as far as a classifier needs it."""
-
-    @property
-    def text(self) -> str:
-        """Return the text itself."""
-
-    @property
-    def name(self) -> str:
-        """Return the name of the text in outputs."""
-
-    @property
-    def label(self) -> int | None:
-        """Return the number of the text's label, None without one."""
-
-
-@runtime_checkable
 class Classifies(AttentionModel, Protocol):
     """A model that was trained to tell texts apart, or to give them numbers."""
 
@@ -186,7 +170,7 @@ class Classifies(AttentionModel, Protocol):
     def limit_tokens(self, max_tokens: int | None, keep: KeepKind) -> Classifies:
         """Return the same model with another limit, for its attention and its answers alike."""
 
-    def classify(self, documents: Sequence[LabelledText]) -> Iterator[Prediction]:
+    def classify(self, documents: Sequence[Document]) -> Iterator[Prediction]:
         """Return one prediction per text, in order. Raises InvalidText for a text without tokens, by its name."""
 
 

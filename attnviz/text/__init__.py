@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from attnviz.bounded import UTF_8, Budget, exists, expand_path, find_mark, is_folder
-from attnviz.chats import parse_chat
+from attnviz.chats import Document, parse_chat
 from attnviz.display import REPLACEMENT, list_first, quote_beginning, replace_surrogates
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.registry import Plugin
@@ -50,16 +50,6 @@ ARCHIVE_ENDINGS = (".gz", ".zip", ".tar", ".tgz", ".bz2", ".xz")
 STANDARD_INPUT = "-"
 FROM_THE_END = re.compile(r"(?:^|[,-])\s*-")  # a number in --index
 NUMBER = re.compile("[0-9]{1,18}")
-
-
-@dataclass(frozen=True)
-class Document:
-    """One text, exactly as its source holds it."""
-
-    text: str
-    name: str  # for titles: "sample train[0]", "review.txt", "text 1"
-    slug: str  # for folder names, made from names and numbers and never from the text: "train-0", "text-0"
-    label: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from attnviz.bounded import check_room
-from attnviz.chats import Chat
+from attnviz.chats import Chat, Document
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
-from attnviz.models.ablation import OutputWeights, Seen, find_layers, repeat_layers, silence_heads
+from attnviz.models.ablation import OutputWeights, Seen, find_projecting_layers, repeat_layers, silence_heads
 from attnviz.models.attribution.subject import Answering, Subject, make_labelled_subject, make_subject
 from attnviz.models.decomposition.stream import Stream, take_apart
 from attnviz.models.decomposition.stream_pass import FORMS
@@ -25,7 +25,7 @@ from attnviz.models.device import enough_memory
 from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.huggingface.weights import others_failure
 from attnviz.models.predicting import BATCH, BATCH_TOKENS, batch_by_length, check_finite, read_logits
-from attnviz.models.protocols import EVERY, WINDOW, LabelledText
+from attnviz.models.protocols import EVERY, WINDOW
 from attnviz.models.sizes import FLOAT32
 from attnviz.models.tokenizer import Encoding
 from attnviz.records import Facts, Provenance
@@ -148,7 +148,7 @@ class NextTokenModel(HeadedModel):
 
     @cached_property
     def _layers(self) -> list[tuple[nn.Module, Seen]]:
-        return [(layer, []) for layer in find_layers(self.loaded.headed, self._projections)]
+        return [(layer, []) for layer in find_projecting_layers(self.loaded.headed, self._projections)]
 
     def _name(self, ids: Sequence[int], answer: int) -> str:
         """Name a token by what it adds behind the text, or where it adds nothing by its number."""
@@ -233,7 +233,7 @@ class HuggingFaceClassifier(HeadedModel):
             return super().take_apart(text, text_name, None)
         return take_apart(self.subject(text, text_name, question), self.answers.labels.__getitem__)
 
-    def classify(self, documents: Sequence[LabelledText]) -> Iterator[Prediction]:
+    def classify(self, documents: Sequence[Document]) -> Iterator[Prediction]:
         """Yield one prediction per text, in order.
 
         Raises InvalidText for a text without tokens, by its name, TooLarge before a batch is too large.

@@ -39,7 +39,17 @@ OLDEST = 5  # transformers
 INSTALL = "Install it with: pip install 'attnviz[hf]'"
 AGAIN = "Copy or fetch the folder again."
 REMOVE = "Remove that folder, and install its package again if it is of one."
-MAX_LABELS = 100_000
+LAYERS = (
+    "num_hidden_layers",
+    "encoder_layers",
+    "decoder_layers",
+    "num_layers",
+    "num_decoder_layers",
+    "n_layer",
+    "n_layers",
+)
+# By settings: a damaged number must not build names or layers until the memory is full.
+MOST = {"num_labels": 100_000, "_num_labels": 100_000, **dict.fromkeys(LAYERS, 1_000)}
 ADAPTER = "adapter_config.json"
 # Names of settings that choose code: kernels, which the package `kernels` fetches from the hub and runs, modules that
 # lie beside a model, patches of the library, and files other than those that were checked.
@@ -125,12 +135,17 @@ def configuration(folder: Path) -> dict[str, Any]:
 def drop_choices(settings: Any, where: Path) -> Any:
     """Return the settings of a config.json without those that choose code, in parts of a model too.
 
-    A size stays, whatever its name. Raises InvalidModel for weights that only kernels could read.
+    A size stays, whatever its name. Raises InvalidModel for weights that only kernels could read, and for more labels
+    or layers than a model has, each of which would be built.
     """
     if isinstance(settings, list):
         return [drop_choices(each, where) for each in settings]
     if not isinstance(settings, dict):
         return settings
+    for name in MOST.keys() & settings.keys():
+        if isinstance(settings[name], int | float) and settings[name] > MOST[name]:
+            problem = f"{where} says {settings[name]:,.0f} {name.rpartition('_')[2]}"
+            raise InvalidModel(problem, hint=f"At most {MOST[name]:,} are read.")
     chooses = {name for name in settings if name not in FLAGS and CHOICES.search(name)}
     kept = {name: value for name, value in settings.items() if _is_size(value) or name not in chooses}
     if quantized := kept.pop("quantization_config", None):
@@ -153,16 +168,6 @@ def knows_chats(folder: Path) -> bool:
     settings = folder / ADDITIONS[0]
     written = read_bytes(settings, MAX_ADDITIONS, InvalidModel) if is_file(settings) else b""
     return is_file(folder / TEMPLATE) or b'"chat_template"' in written
-
-
-def check_labels(folder: Path) -> None:
-    """Raise InvalidModel for a config of more labels than a model has: each would get a name and a row of weights."""
-    settings = configuration(folder)
-    for name in ("num_labels", "_num_labels"):
-        n_labels = settings.get(name)
-        if isinstance(n_labels, int | float) and n_labels > MAX_LABELS:
-            problem = f"{folder / CONFIG} says {n_labels:,.0f} labels"
-            raise InvalidModel(problem, hint=f"At most {MAX_LABELS:,} are read.")
 
 
 def _from_hub(written: str, max_memory: float) -> Path:

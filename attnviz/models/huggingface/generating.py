@@ -22,7 +22,7 @@ from torch import Tensor
 from attnviz.errors import InvalidModel, TooLarge
 from attnviz.models.capture.call import Call
 from attnviz.models.capture.tap import capture
-from attnviz.models.device import enough_memory
+from attnviz.models.device import enough_memory, return_gaps
 from attnviz.models.huggingface.answering import NextTokenModel
 from attnviz.models.huggingface.model import HuggingFaceModel, Read
 from attnviz.models.huggingface.weights import others_failure
@@ -124,6 +124,7 @@ class Continuation:
         with enough_memory(), torch.inference_mode(), others_failure(self._model.name):
             logits = headed(**given, past_key_values=self._cache).logits[0, -n_logits:]
             found: np.ndarray = logits.double().log_softmax(dim=-1).cpu().numpy()
+        return_gaps()  # around what the cache keeps of each layer
         check_finite(found)
         return found
 
@@ -180,6 +181,7 @@ class Continuation:
         shares: list[np.ndarray] = []
 
         def take(call: Call) -> None:
+            return_gaps()  # of the layer before: else they come to a third of a pass
             weights = call.weights[0, :, -len(answer) :]  # head, query, key
             shares.append(np.stack([weights[:, :, list(part)].sum(-1).mean(-1) for part in parts], axis=-1))
 

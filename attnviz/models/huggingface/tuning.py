@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from attnviz.bounded import MAX_JSON, check_room, parse_json, read_bytes
 from attnviz.errors import InvalidModel
-from attnviz.models.ablation import OutputWeights, find_layers
+from attnviz.models.ablation import OutputWeights, find_projecting_layers
 from attnviz.models.capture.tap import capture
 from attnviz.models.device import enough_memory
 from attnviz.models.huggingface.files import ADAPTER
@@ -62,7 +62,7 @@ class TunedPair:
         self._root = loaded.model if loaded.headed is None else loaded.headed
         check_room(f"{base.name} and what was tuned", 3 * FLOAT32 * model.n_parameters, model.spec.max_memory)
         self._projections = model.list_projections()
-        self._layers = find_layers(self._root, self._projections)
+        self._layers = find_projecting_layers(self._root, self._projections)
         if loaded.config.is_encoder_decoder or len(self._layers) != model.n_layers:
             raise InvalidModel(f"not every layer of {model.name} projects what its heads give", hint=PAIR)
         self.tuned: Weights = {name: weight.detach() for name, weight in self._root.named_parameters()}

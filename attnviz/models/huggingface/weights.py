@@ -18,12 +18,11 @@ import torch
 
 from attnviz.bounded import check_room, is_file
 from attnviz.errors import AttnvizError, ExecutionError, InvalidModel
-from attnviz.models.huggingface.files import CONFIG, VOCABULARIES, ModelFiles, check_labels, configuration, drop_choices
+from attnviz.models.huggingface.files import CONFIG, VOCABULARIES, ModelFiles, configuration, drop_choices
 from attnviz.models.huggingface.tokens import HuggingFaceTokenizer
 from attnviz.models.sizes import FLOAT32
 from attnviz.models.tokenizer_bounds import is_panic
 
-MAX_LAYERS = 1_000  # a damaged number must not build layers until the memory is full
 UNUSED = ("pooler",)  # what stands behind all attention, so that a model without it attends as it should
 HeadKind = Literal["none", "tokens", "masked", "labels", "images"]
 HEADS: dict[HeadKind, str] = {  # classes of the library, by what stands upon a body
@@ -82,10 +81,8 @@ def load_weights(
 
         safely: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
         with _told(files):
-            check_labels(files.folder)
             config = AutoConfig.from_pretrained(files.folder, **safely)
             config._attn_implementation = config._experts_implementation = "eager"  # in parts of it, too
-            _check_sizes(files, config)
             with torch.device("meta"):
                 body = AutoModel.from_config(config, trust_remote_code=False)
             if head != "images":
@@ -154,14 +151,6 @@ def _load(files: ModelFiles, auto: Any, config: Any, wanted: dict[str, Any]) -> 
                 raise
     model, told = auto.from_pretrained(files.folder, config=config, attn_implementation="eager", **wanted)
     return model, True, told
-
-
-def _check_sizes(files: ModelFiles, config: Any) -> None:
-    for name in ("num_hidden_layers", "encoder_layers", "decoder_layers", "num_layers", "num_decoder_layers"):
-        n_layers = getattr(config.get_text_config(), name, None)
-        if isinstance(n_layers, int) and n_layers > MAX_LAYERS:
-            problem = f"{files.folder / CONFIG} says {n_layers:,} layers"
-            raise InvalidModel(problem, hint=f"At most {MAX_LAYERS:,} are read.")
 
 
 def is_asked(model: Any) -> bool:
