@@ -59,7 +59,7 @@ def test_several_texts_get_a_folder_each(attnviz: RunHere, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     "options",
-    ["--format png,svg,pdf --heads 1", "--causal --annotate --scale log --heads 2", "--title $x$ --cmap mako --dpi 60"],
+    ["--format svg,pdf --heads 1", "--causal --annotate --scale log --heads 2", "--title $x$ --cmap mako --dpi 60"],
 )
 def test_a_record_is_drawn_again_byte_for_byte(options: str, attnviz: RunHere, tmp_path: Path) -> None:
     asked = options.split()
@@ -84,7 +84,7 @@ COMMANDS = {
     "attribute": ("attribute", *TEXT, "--dpi", "40"),
     "explain": ("explain", "--by-hand", *TEXT),
     "lesson": ("lesson", "not a good film"),
-    "survey": ("survey", "--model", "multi:2", "--split", "train[:12]", "--null", "none", "--dpi", "40"),
+    "survey": ("survey", "--model", "multi:2", "--split", "train[:6]", "--null", "none", "--dpi", "40"),
     "train": TINY,
     "batch": ("batch", "jobs.yaml", "--workers", "1"),
     "measures": ("measures",),

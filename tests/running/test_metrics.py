@@ -108,7 +108,7 @@ def test_six_models_ship() -> None:
     assert MODELS == ["multi-2", "multi-4", "multi-8", "multi-zh", "single", "single-zh"]
 
 
-@pytest.mark.parametrize("model", ["single", "multi-2", "multi-8"])
+@pytest.mark.parametrize("model", ["single", "multi-8"])
 def test_a_head_has_one_name_whoever_is_asked(model: str, tmp_path: Path) -> None:
     """The card, the record, the picture, the page, the terminal, the table, the lesson, the survey and its atlas."""
     at, text = str(SHIPPED / model), "the film was not good but the acting saved it ( and the plot )"
