@@ -1,5 +1,5 @@
 // The page: which view is on it, what chooses its map, and when it is drawn anew.
-import { maps, nameOfRow, pictures, rowsOf } from "./content.js";
+import { columnsOf, maps, nameOfRow, pictures, rowsOf } from "./content.js";
 import { button, byId, chooser, content, copyButton, element, isolated, loadFonts, roving, write } from "./dom.js";
 import { change, goTo, listen, makers, mapOf, orderOf, pictureOf, scaleOf, state, VIEWS } from "./state.js";
 
@@ -136,6 +136,7 @@ function commandToCopy() {
   const isAll = heads.length === maps.filter(({ layer }) => layer !== null).length;
   const chosen = [isAll && !isSorted ? ofReport : `--pick ${heads.join(",")}`];
   if (scaleOf().kind !== "lift") chosen.push(`--scale ${scaleOf().kind}`);
+  if (state.view !== "overview") chosen.push(...partOfMap());
   const command = ["attnviz render", record, options, ...chosen].filter(Boolean).join(" ");
   const code = element("code", { tabindex: 0, id: "command" }, command);
   const copy = copyButton(write("ui.copy"), write("ui.copy_command"), () => command);
@@ -147,6 +148,18 @@ function chosenHeads() {
   const order = () => orderOf(pictureOf()).order.map((place) => maps[pictureOf().maps[place]]);
   const found = { overview: order, matrix: () => [mapOf()] }[state.view]?.();
   return found?.every(({ layer }) => layer !== null) ? found.map(({ layer, head }) => `${layer}.${head}`) : null;
+}
+
+// Of a map the row of the chosen query, or the column of the chosen key.
+function partOfMap() {
+  const { query, key } = state;
+  const isKey = key !== null && (query === null || state.side === "to");
+  if (!isKey && query === null) return [];
+  const { positions } = isKey ? columnsOf(mapOf()) : rowsOf(mapOf());
+  // The first and the last token of a place, which may stand for a block of them.
+  const [first, last = first] = positions[isKey ? key : query].split("–").map(Number);
+  if (isKey) return [`--key ${first}:${last + 1}`];
+  return [`--query ${first === last ? first : `${first}:${last + 1}`}`];
 }
 
 // How to read the page, how exact its numbers are, and where they come from: closed until asked for.

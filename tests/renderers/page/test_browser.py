@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 
 from attnviz.commands.compare.maps import similarity_picture
+from attnviz.renderers.page import map_parts
 from attnviz.report import Heatmap, HeatmapGrid, RenderedFrom, Report, Scale
 from attnviz.specs import FigureOptions
 from tests.attacks.endings import RunHere, worked
@@ -350,7 +351,8 @@ def test_the_command_that_a_page_shows_draws_what_is_seen(
     )
     for state, picture, files in (
         ("view=overview", [*heads, "--scale", "fixed"], whole),
-        ("view=matrix&layer=0&head=2&query=3&scale=lift", ["--pick", "0.2"], ["overview.png"]),
+        ("view=matrix&layer=0&head=2&query=3&scale=lift", ["--pick", "0.2", "--query", "3"], ["query-3.png"]),
+        ("view=matrix&layer=0&head=1&key=4&side=to&scale=lift", ["--pick", "0.1", "--key", "4:5"], ["overview.png"]),
     ):
         page = shown(tmp_path / "attention.html", state)
         command = _command(page)
@@ -362,7 +364,7 @@ def test_the_command_that_a_page_shows_draws_what_is_seen(
             each.unlink()
 
 
-def test_the_command_names_what_a_page_shows_in_its_order(shown: Open) -> None:
+def test_the_command_names_what_a_page_shows_in_its_order(shown: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     beside = RenderedFrom("attention.safetensors", "", "")
     page = shown(replace(report(random_maps(n_layers=2, n_heads=3)), render=beside), "view=overview&sort=3")
     seen = [each.get_attribute("aria-label") for each in page.page.locator(".map").all()]
@@ -372,6 +374,10 @@ def test_the_command_names_what_a_page_shows_in_its_order(shown: Open) -> None:
     page.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     page.page.get_by_role("button", name="copy the command").click()
     assert shlex.split(page.page.input_value("#status textarea")) == _command(page)
+    for name in ("MAX_SIDE", "POOLED_SIDE"):
+        monkeypatch.setattr(map_parts, name, 7)
+    blocks = shown(replace(report(random_maps()), render=beside), "view=matrix&query=2")
+    assert _command(blocks)[3:] == ["--pick", "0.0", "--query", "2:4"]
 
 
 def test_without_a_record_beside_it_a_page_shows_no_command(shown: Open) -> None:
