@@ -11,43 +11,19 @@ RGB = tuple[int, int, int]
 WHITE: RGB = (255, 255, 255)
 BLACK: RGB = (0, 0, 0)
 
+
+def _read_colours(written: str) -> tuple[RGB, ...]:
+    """Read colours as CSS writes them, but for the #."""
+    return tuple((red, green, blue) for red, green, blue in map(bytes.fromhex, written.split()))
+
+
 # White to dark at nine equal steps, for multiples of an equal share. Of 256 steps in CIE Lab the smallest is .93 of the
 # mean (mako_r .49, Blues and YlGnBu .60), in grey and as seen with deuteranopia .83.
-LIFT: tuple[RGB, ...] = (
-    (255, 255, 255),
-    (197, 234, 240),
-    (136, 208, 227),
-    (74, 177, 213),
-    (12, 141, 191),
-    (20, 104, 156),
-    (39, 70, 113),
-    (38, 43, 69),
-    (24, 23, 30),
-)
+LIFT = _read_colours("ffffff c5eaf0 88d0e3 4ab1d5 0c8dbf 14689c 274671 262b45 18171e")
 # viridis (Smith and van der Walt 2015) at nine equal steps.
-VIRIDIS: tuple[RGB, ...] = (
-    (68, 1, 84),
-    (71, 44, 122),
-    (59, 81, 139),
-    (44, 113, 142),
-    (33, 144, 141),
-    (39, 173, 129),
-    (92, 200, 99),
-    (170, 220, 50),
-    (253, 231, 37),
-)
+VIRIDIS = _read_colours("440154 472c7a 3b518b 2c718e 21908d 27ad81 5cc863 aadc32 fde725")
 # From against over nothing to for: vlag of seaborn at nine equal steps, its middle white.
-DIVERGING: tuple[RGB, ...] = (
-    (35, 105, 189),
-    (94, 142, 200),
-    (145, 176, 213),
-    (197, 211, 230),
-    (250, 248, 248),
-    (235, 203, 203),
-    (218, 155, 156),
-    (197, 106, 109),
-    (169, 55, 62),
-)
+DIVERGING = _read_colours("2369bd 5e8ec8 91b0d5 c5d3e6 faf8f8 ebcbcb da9b9c c56a6d a9373e")
 BLOCKS, ASCII = " ░▒▓█", " .:-=+*#%@"
 
 

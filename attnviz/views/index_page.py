@@ -27,18 +27,14 @@ def batch_page(manifest: Manifest, thumbs: Mapping[str, str] | None = None, chan
 
     `thumbs` are pictures as data: addresses, by the job's name.
     """
+    configs = [escape_for_display(name, MAX_TEXT_LENGTH) for name in manifest.configs]
+    digests = [f"sha256 of {name}" for name in configs]
     jobs = sorted(manifest.jobs, key=lambda entry: (not entry.error, entry.name not in changed))
     return Report(
         title=batch_title(manifest),
-        subtitle=", ".join(escape_for_display(name, MAX_TEXT_LENGTH) for name in manifest.configs),
+        subtitle=", ".join(configs),
         blocks=(_jobs_table(jobs, thumbs or {}, changed), *_numbers_table(manifest.jobs)),
-        facts=(
-            *(
-                (f"sha256 of {escape_for_display(name, MAX_TEXT_LENGTH)}", digest)
-                for name, digest in manifest.configs.items()
-            ),
-            *manifest.versions.items(),
-        ),
+        facts=(*zip(digests, manifest.configs.values(), strict=True), *manifest.versions.items()),
     )
 
 
@@ -69,7 +65,8 @@ def batch_title(manifest: Manifest) -> str:
 
 def format_settings(settings: Mapping[str, object]) -> str:
     """Write settings as "model=multi:2 format=png,svg"."""
-    return " ".join(f"{name}={_write_value(value)}" for name, value in settings.items())
+    written = {name: value if isinstance(value, list | tuple) else [value] for name, value in settings.items()}
+    return " ".join(f"{name}={','.join(map(str, several))}" for name, several in written.items())
 
 
 def _jobs_table(jobs: Sequence[Entry], thumbs: Mapping[str, str], changed: Collection[str]) -> Table:
@@ -97,10 +94,6 @@ def _describe(parts: Sequence[str]) -> str:
 
 def _choose_link(files: Sequence[File]) -> str:
     return next((file.path for ending in LINK_ENDINGS for file in files if file.path.endswith(ending)), "")
-
-
-def _write_value(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _numbers_table(entries: Sequence[Entry]) -> Iterator[Table]:

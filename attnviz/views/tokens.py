@@ -190,14 +190,8 @@ def _choose_kept(tokens: Tokens, spec: FigureOptions) -> tuple[int, ...]:
 
 
 def _name_options(spec: FigureOptions) -> str:
-    options = {
-        "--hide-special": spec.hide_special,
-        "--drop-first": spec.drop_first,
-        "--tokens": spec.tokens is not None,
-        "--query": spec.query is not None,
-        "--key": spec.key is not None,
-    }
-    return " with ".join(name for name, given in options.items() if given)
+    given = [name for name in ("hide_special", "drop_first", "tokens", "query", "key") if getattr(spec, name)]
+    return " with ".join(f"--{name.replace('_', '-')}" for name in given)
 
 
 def _create_index(positions: Sequence[int]) -> slice | Int[np.ndarray, " position"]:

@@ -49,7 +49,7 @@ def test_a_jobs_name_leads_to_its_page_or_to_what_shows_most_of_it() -> None:
 
 
 def test_numbers_are_means_over_the_heads_and_what_was_not_measured_is_missing() -> None:
-    other = entry("b", [of("text", peak=[0.2, 0.4, 0.6, 0.8])], model="multi:2")
+    other = entry("b", [of("text", peak=[0.2, 0.4, 0.6, 0.8])])
     numbers = tables(page(entry("a", [of("text", entropy=[2.0, 2.5])]), other))["numbers"]
     assert [(column.header, column.unit) for column in numbers.columns[2:]] == [("entropy", "nats"), ("peak", "share")]
     missing: Any = pytest.approx(nan, nan_ok=True)

@@ -122,19 +122,14 @@ def _draw_lines(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: ScalarM
     order = np.argsort(shares[rows, columns], kind="stable")[-layout.MAX_LINES :]
     rows, columns = rows[order], columns[order]
     queries, keys = (max(cells.shape) / number for number in cells.shape)  # a few are spread over the height of many
-    ends = np.stack(
-        [
-            np.stack([np.zeros(len(rows)), (rows + 0.5) * queries], -1),
-            np.stack([np.ones(len(rows)), (columns + 0.5) * keys], -1),
-        ],
-        1,
-    )
+    lefts = np.stack([np.zeros_like(rows), (rows + 0.5) * queries], -1)
+    rights = np.stack([np.ones_like(columns), (columns + 0.5) * keys], -1)
     room = layout.line_room(plan.cells)
     weights = np.minimum(weights[rows, columns], 1.0)
     widths = THIN + (max(2 * THIN, THICK * room) - THIN) * weights
     inks = colours.cmap(shares[rows, columns])
     inks[:, 3] = room + (1 - room) * weights  # where lines lie close, small weights let large ones be seen
-    lines = LineCollection(list(ends), colors=inks, linewidths=widths)
+    lines = LineCollection([*zip(lefts, rights, strict=True)], colors=inks, linewidths=widths)
     axes.add_collection(lines, autolim=False)
 
 
