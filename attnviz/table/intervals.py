@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
-from math import atan, ceil, cos, log, pi, sin, sqrt, tan
+from math import atan, atan2, exp, lgamma, pi, sqrt, tan
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,6 @@ from jaxtyping import Float64, Int64
 
 SHARE = 0.95
 MIN_TEXTS = 10  # fewer texts have no interval: see `summarize`
-CANCELS = 1e-8  # what is left of 1 below this has lost half of its digits
 LEAST_P = 1e-300  # smaller ones are not told apart
 MAX_DEGREES = 10_000  # of Student's t: with more of them it is the normal distribution to four digits
 
@@ -130,19 +129,18 @@ def t_quantile(degrees: int, share: float = SHARE) -> float:
     low, high = 0.0, atan(1e9)
     for _ in range(80):
         middle = (low + high) / 2
-        low, high = (middle, high) if _integrate_t(middle, degrees) < share else (low, middle)
-    return sqrt(degrees) * tan(high)
+        low, high = (low, middle) if p_value(tan(middle), degrees) < 1 - share else (middle, high)
+    return tan(high)
 
 
 def p_value(t: float, degrees: int) -> float:
     """Return how often Student's t of so many degrees of freedom is as far from 0 by chance, on either side."""
-    angle, n_within = atan(abs(t) / sqrt(degrees)), degrees // 2
-    if (beyond := 1.0 - _integrate_t(angle, degrees)) > CANCELS:
-        return beyond
-    # As many terms as there are degrees for sum to what lies within, and all to 1: what lies beyond is the others.
-    n_terms = n_within + ceil(-40 / log(cos(angle) ** 2)) + 1
-    others = _list_terms(angle, degrees, n_terms)[n_within:].sum()
-    return float(others * sin(angle) * (2 / pi * cos(angle) if degrees % 2 else 1.0))
+    # With t = √n cot u its density goes as the sine of u to the power of n - 1 (Abramowitz & Stegun 1964, 26.7.3 and
+    # 4). A tail is a range of u from 0: it has its digits, however small it is.
+    nodes, weights = _list_nodes()
+    width = atan2(sqrt(degrees), abs(t))
+    whole = sqrt(pi) * exp(lgamma(degrees / 2) - lgamma((degrees + 1) / 2))
+    return min(1.0, float(weights @ np.sin(width * (1 + nodes) / 2) ** (degrees - 1)) * width / whole)
 
 
 def write_p_value(p_value: float) -> str:
@@ -163,15 +161,7 @@ def correct_p_values(p_values: Sequence[float]) -> list[float]:
     return found
 
 
-def _integrate_t(angle: float, degrees: int) -> float:
-    """Return the share of Student's t within ± √degrees · tan(angle) (Abramowitz & Stegun 1964, 26.7.3 and 4)."""
-    powers = 1 + float(_list_terms(angle, degrees, degrees // 2)[1:].sum())
-    if degrees % 2 == 0:
-        return sin(angle) * powers
-    return 2 / pi * (angle + (sin(angle) * cos(angle) * powers if degrees > 1 else 0.0))
-
-
-def _list_terms(angle: float, degrees: int, n: int) -> Float64[np.ndarray, " term"]:
-    """Return the first terms of the series in cos² of the angle, of even degrees or of odd ones."""
-    steps = np.arange(2 + degrees % 2, 2 * n + degrees % 2, 2)
-    return np.cumprod(np.append(1.0, (steps - 1) / steps * cos(angle) ** 2))
+@cache
+def _list_nodes() -> tuple[np.ndarray, np.ndarray]:
+    """Return where the integral of a smooth curve from -1 to 1 is taken, and the weight of each place (Gauss 1814)."""
+    return np.polynomial.legendre.leggauss(128)
