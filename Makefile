@@ -5,9 +5,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-# A process for each core, but not many: some tests start processes of their own. Each begins with neighbouring tests,
-# which share what is made once, and takes over some of another when it is done.
-SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist worksteal
+# A process for each core and one more, as some tests wait for processes of their own, but not many. Each begins with
+# neighbouring tests, which share what is made once, and takes over some of another when it is done.
+SIDE_BY_SIDE = -n $(shell $(BIN)/python -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))') --dist worksteal
 
 # The tests start many processes of the same code: each would compile it again.
 unexport PYTHONDONTWRITEBYTECODE
