@@ -14,7 +14,7 @@ from attnviz.models.attentions.readings import AXES, EXACT, Rows, find_axes, fin
 from attnviz.models.attentions.weights_file import WeightsRequest, check_row, read_weights
 from attnviz.models.capture.call import Call
 from attnviz.models.recording.assembly import provenance_of, record_of, span
-from attnviz.models.recording.groups import PADDING, Group, Names, Pieces, check_no_mask, read_names, real_tokens
+from attnviz.models.recording.groups import PADDING, Group, Names, Pieces, read_names, real_tokens
 from attnviz.models.recording.labels import label
 from attnviz.records import AttentionMaps, Facts, Provenance
 from attnviz.records.grid import Grid
@@ -151,8 +151,8 @@ def _name(asked: WeightsRequest, rows: Sequence[Rows], row: int, sizes: tuple[in
     (tokens, keys), grid, (n_queries, n_keys) = rows, asked.keys, sizes
     if isinstance(asked.tokens, Grid):
         tokens = (asked.tokens.names(n_queries),)
+    real = real_tokens(asked.attention_mask, grid)
     if isinstance(grid, Grid):
-        check_no_mask(asked.attention_mask)
         if tokens is not None and n_queries == n_keys != grid.n_patches and not grid.leading:
             if not (places := grid.at or _find_run(tokens[0], grid.n_patches)):
                 problem = f"which of the {n_keys} tokens are the {grid.n_patches} patches is not known"
@@ -165,7 +165,6 @@ def _name(asked: WeightsRequest, rows: Sequence[Rows], row: int, sizes: tuple[in
     if keys is None and tokens is not None and n_queries != len(tokens[0]) == n_keys:
         tokens, keys = None, tokens
         guess.append(OF_KEYS)
-    real = real_tokens(asked.attention_mask)
     return Names(tokens, keys, None if real is None else real[row : row + 1])
 
 

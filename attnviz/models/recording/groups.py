@@ -211,12 +211,6 @@ def read_names(what: str, names: Sequence[str] | Sequence[Sequence[str]] | None)
     return tuple(tuple(map(str, row)) for row in rows)
 
 
-def check_no_mask(attention_mask: Any) -> None:
-    """Raise InvalidRecord where patches would be left out as padding: they would lie elsewhere in the image."""
-    if attention_mask is not None:
-        raise InvalidRecord("attention_mask does not go with a Grid", hint="Leave padding out: patches have none.")
-
-
 def name_patches(grid: Grid, groups: Sequence[Group]) -> tuple[Pieces, ...]:
     """Name the patches, for each row of the batch: of the fewest keys that any group has and that fit.
 
@@ -230,10 +224,15 @@ def name_patches(grid: Grid, groups: Sequence[Group]) -> tuple[Pieces, ...]:
     return (grid.names(group.shape[3]),) * n_rows
 
 
-def real_tokens(attention_mask: Any) -> Bool[np.ndarray, "row token"] | None:
-    """Read which tokens are no padding from a mask as Hugging Face has it: an array, tensor or lists, 1 for a token."""
+def real_tokens(attention_mask: Any, keys: object) -> Bool[np.ndarray, "row token"] | None:
+    """Read which tokens are no padding from a mask as Hugging Face has it: an array, tensor or lists, 1 for a token.
+
+    Raises InvalidRecord for anything else, and where keys are patches: without padding they would lie elsewhere.
+    """
     if attention_mask is None:
         return None
+    if isinstance(keys, Grid):
+        raise InvalidRecord("attention_mask does not go with a Grid", hint="Leave padding out: patches have none.")
     on_host = attention_mask.detach().cpu() if hasattr(attention_mask, "detach") else attention_mask
     try:
         mask = np.atleast_1d(np.asarray(on_host))

@@ -12,15 +12,7 @@ from attnviz.models.capture.call import Call
 from attnviz.models.capture.tap import capture
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.assembly import records
-from attnviz.models.recording.groups import (
-    Names,
-    check_no_mask,
-    choose_layers,
-    group_calls,
-    name_patches,
-    read_names,
-    real_tokens,
-)
+from attnviz.models.recording.groups import Names, choose_layers, group_calls, name_patches, read_names, real_tokens
 from attnviz.models.recording.joining import join_heads, join_steps
 from attnviz.records import AttentionMaps, Provenance
 from attnviz.records.grid import Grid
@@ -168,10 +160,10 @@ def record(  # noqa: PLR0913 - each is an option of its own
 
 def _names(tokens: Any, keys: Any, attention_mask: Any) -> Names:
     """Read what the caller called things; patches are named once it is known how many keys there are."""
+    named, real = read_names("tokens", tokens), real_tokens(attention_mask, keys)
     if isinstance(keys, Grid):
-        check_no_mask(attention_mask)
-        return Names(read_names("tokens", tokens), None, None, keys)
-    return Names(read_names("tokens", tokens), read_names("keys", keys), real_tokens(attention_mask))
+        return Names(named, None, None, keys)
+    return Names(named, read_names("keys", keys), real)
 
 
 def _number_layers(calls: Sequence[Call]) -> list[Call]:
