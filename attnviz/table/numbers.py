@@ -1,8 +1,8 @@
 """The table that every number is a row of: key columns say what a row is of, the other columns hold its values.
 
 A table is Arrow's, so that files, pandas and polars take it as it is. There is one way to do each thing that used to be
-written for each kind of number anew: tables merge by putting rows under one another, are compared by a join of their
-keys, and split into classes by a group.
+written for each kind of number anew: tables merge by putting rows under one another, and split into classes by a group.
+They are compared as all facts are: see `attnviz.records.differences`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Key = tuple[object, ...]
-BEFORE, AFTER = "before", "after"  # what `join` adds to the names of values
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,26 +197,3 @@ def add_up(parts: Sequence[Numbers]) -> Numbers:
     """
     whole = concat(parts)
     return whole.aggregate("sum", *whole.keys)
-
-
-def join(before: Numbers, after: Numbers) -> Numbers:
-    """Put the values of two tables of the same keys side by side, "x" as "x before" and "x after".
-
-    A row for each key of either side, in the order of `after`, then what only `before` has; null where a side has none.
-    Which sides hold a key stands in the columns "in before" and "in after". Keys are unique on each side.
-    """
-    assert before.keys == after.keys, "tables are joined by the same keys"
-    sides = {BEFORE: before, AFTER: after}
-    places = {side: {key: place for place, key in enumerate(of.list_keys())} for side, of in sides.items()}
-    keys = list(dict.fromkeys([*places[AFTER], *places[BEFORE]]))
-    # A place that is null takes null: so one `take` lays each side out over the keys of both, with gaps where it has
-    # none.
-    columns: dict[str, Any] = {}
-    taken = {side: pa.array([places[side].get(key) for key in keys], pa.int64()) for side in sides}
-    for name in before.keys:
-        one, other = (of.table[name].take(taken[side]) for side, of in sides.items())
-        columns[name] = pc.coalesce(one.cast(other.type) if pa.types.is_null(one.type) else one, other)
-    for side, of in sides.items():
-        columns[f"in {side}"] = pc.is_valid(taken[side])
-        columns |= {f"{name} {side}": of.table[name].take(taken[side]) for name in of.values}
-    return Numbers(pa.table(columns), before.keys)

@@ -11,7 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from attnviz.errors import InvalidOption, InvalidRecord
-from attnviz.table.numbers import Numbers, add_up, join, stack
+from attnviz.table.numbers import Numbers, add_up, stack
 from attnviz.table.parquet import encode_table, read_table
 
 ROWS: list[dict[str, object]] = [
@@ -70,17 +70,6 @@ def test_rows_are_selected_by_one_value_or_one_of_several() -> None:
 def test_a_class_is_a_group() -> None:
     found = {key: of.rows() for key, of in numbers(ROWS).group("head")}
     assert found == {(0,): ROWS[::2], (1,): ROWS[1::2]}
-
-
-def test_comparing_is_a_join() -> None:
-    changed = [row | {"entropy": 9.0} if row["text"] == 1 else row for row in ROWS[2:]]
-    found = join(numbers(ROWS[:6]), numbers(changed))
-    assert found.list_keys() == [*numbers(changed).list_keys(), (0, 0), (0, 1)]
-    by_key = dict(zip(found.list_keys(), found.rows(), strict=True))
-    sides = [(row["entropy before"], row["entropy after"]) for row in (by_key[1, 0], by_key[3, 0], by_key[0, 0])]
-    assert sides == [(1.0, 9.0), (None, 3.0), (0.0, None)]
-    assert [by_key[key]["in before"] for key in ((1, 0), (3, 0))] == [True, False]
-    assert [by_key[key]["in after"] for key in ((1, 0), (0, 0))] == [True, False]
 
 
 def test_pandas_gets_it_as_it_is() -> None:

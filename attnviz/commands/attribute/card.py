@@ -39,14 +39,6 @@ def first_tokens(
     return [np.isin(np.arange(len(scores)), order[:count]) for count in counts if count]
 
 
-def describe_short(n_removable: Sequence[int]) -> Iterator[str]:
-    """Yield for how many texts, by their numbers of tokens, a step is left out: its share is less than one token."""
-    for share in FRACTIONS:
-        if n_short := sum(int(share * n) == 0 for n in n_removable):
-            texts = f"{n_short} of {len(n_removable)} texts"
-            yield f"the step of {share:.0%} is left out of {texts}, of fewer than {round(1 / share)} tokens"
-
-
 def kendall(one: Float[np.ndarray, " token"], other: Float[np.ndarray, " token"]) -> float:
     """Compute Kendall's τ-b (1945, doi:10.1093/biomet/33.3.239), from -1 to 1; NaN if either has equal values only."""
     first, second = (np.sign(each[:, None] - each[None, :]) for each in (one, other))
@@ -70,27 +62,27 @@ def card_of(
     rows: list[dict[str, object]] = []
     documents, copies = leave_out_copies(documents)
     yield Progress(0, len(documents), "texts", notices=(*corpus.notices, *copies))
-    n_removable: list[int] = []  # tokens of each text that is read
+    n_read = 0
     for count, document in enumerate(documents, 1):
         subject = model.subject(document.text, document.name, question)
         if subject.tokens.mostly_unknown:  # there is no verdict to explain
             continue
-        n_removable.append(sum(not special for special in subject.tokens.special))
-        if n_removable[-1] < MIN_TOKENS:
+        n_read += 1
+        if sum(not special for special in subject.tokens.special) < MIN_TOKENS:
             raise InvalidText(f"{document.name} has one token", hint="Nothing is left of it when that is deleted.")
         rows += [{"text": document.name, **row} for row in test_methods(subject, methods)]
         yield Progress(count, len(documents), "texts", document.name)
-    n_texts, n_left_out = len(documents), len(documents) - len(n_removable)
+    n_texts, n_left_out = len(documents), len(documents) - n_read
     unknown = "half of their tokens or more are not in the model's vocabulary"
-    notices = list(describe_short(n_removable))
+    notices: tuple[str, ...] = ()
     if n_left_out == n_texts:
         raise InvalidText(f"nothing is left of {n_texts} texts: {unknown}", hint="attnviz train makes another model.")
     if n_left_out:
         verb = "is" if n_left_out == 1 else "are"
-        notices.insert(0, f"{n_left_out} of {n_texts} texts {verb} left out: {unknown}")
+        notices = (f"{n_left_out} of {n_texts} texts {verb} left out: {unknown}",)
     found = Numbers.from_rows(rows, ("text", "method"))
     report = card_report(found, subject.provenance, corpus.name, subject.answering.kind)
-    yield Result(report, rows=found.cells(), notices=tuple(notices))
+    yield Result(report, rows=found.cells(), notices=notices)
 
 
 def test_methods(subject: Subject, methods: Sequence[str]) -> Iterator[dict[str, object]]:

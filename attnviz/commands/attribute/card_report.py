@@ -17,8 +17,8 @@ from attnviz.views import captions
 MAX_NAME = 80
 READING = (
     "Comprehensiveness is what the answer loses of its probability, or of its number, as a mean, when the first 5, 10, "
-    "20 and 50 % of the tokens are deleted; sufficiency what it loses when only these are left, below 0 where it gains "
-    "(DeYoung et al. 2020). ± is half of a 95 % interval over texts.",
+    "20 and 50 % of the tokens are deleted (of short texts no step of less than one); sufficiency what it loses when "
+    "only these are left, below 0 where it gains (DeYoung et al. 2020). ± is half of a 95 % interval over texts.",
     "τ (Kendall) compares the sizes of all scores with those of leave-one-out and of the gradient (Jain & Wallace "
     "2019), deleting counts the few that are ranked first: the two may disagree.",
     "A difference counts as more than chance where its p-value is at most .05 after a correction for all methods, "

@@ -28,29 +28,20 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
+from attnviz import options
 from attnviz.commands.batch import naming, reading
 from attnviz.commands.batch.jobs import JOBS, NOT_IN_CONFIGS, BatchPlan, Job, from_folder
 from attnviz.commands.batch.reading import SourceFile, Steps
 from attnviz.errors import InvalidConfig
-from attnviz.options import (
-    OUTPUT,
-    FlatOption,
-    InvalidValue,
-    Option,
-    build,
-    check_option,
-    find_nearest,
-    list_options,
-    shorten,
-)
+from attnviz.options import FlatOption, InvalidValue, build, check_option, find_nearest, list_options, shorten
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # A whole number is a text, too: `query: 3`.
 JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: ["string", "integer"]}
 JSON_LIMITS = {"at least": "minimum", "above": "exclusiveMinimum", "at most": "maximum", "below": "exclusiveMaximum"}
 # What a config says beside the settings of commands.
-OUT = FlatOption("out", "", str | None, Option("Folder to write to.", OUTPUT), "figures")
-NAME = FlatOption("name", "", str | None, Option("Name of the job and of its folder.", OUTPUT), None)
+OUT = FlatOption("out", "", str | None, options.Option("Folder to write to.", options.OUTPUT), "figures")
+NAME = FlatOption("name", "", str | None, options.Option("Name of the job and of its folder.", options.OUTPUT), None)
 Part = dict[str, Any]  # of a JSON Schema
 
 
@@ -74,9 +65,8 @@ def read_members(source: SourceFile, data: Any, known: Collection[str], steps: S
 
 def read_settings(source: SourceFile, data: Any, command: str, steps: Steps) -> dict[str, Any]:
     """Return the settings of a command as its spec has them; what cannot be is told, and None there."""
-    options = settings(command)
-    written = read_members(source, data, options, steps)
-    return {name: read_setting(source, value, options[name], (*steps, name)) for name, value in written.items()}
+    written, known = read_members(source, data, settings(command), steps), settings(command)
+    return {name: read_setting(source, value, known[name], (*steps, name)) for name, value in written.items()}
 
 
 def read_setting(source: SourceFile, value: Any, option: FlatOption, steps: Steps) -> Any:
@@ -255,12 +245,6 @@ class _Batch:
                 self.source.report((*steps, command), f"{setting} is missing")
         for setting in own.keys() & matrix:
             self.source.report_name((*steps, "matrix", setting), f"is in {command} too; write it once")
-        for setting, values in matrix.items():
-            seen: set[Any] = set()
-            for number, value in enumerate(values):
-                if value in seen:
-                    self.source.report((*steps, "matrix", setting, number), "is in the list twice")
-                seen.add(value)
 
     def make(self, name: str, command: str, settings: Settings, matrix: dict[str, list[Any]], steps: Steps) -> None:
         """Check the names of an entry's jobs and, while nothing is wrong, make them."""

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from math import inf, isnan, nan
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float, Float64
@@ -190,26 +190,19 @@ def none_if_nan(number: float) -> float | None:
     return None if isnan(number) else number
 
 
-class Aligned(NamedTuple):
-    """Maps of one text under several models that have the same tokens."""
-
-    maps: tuple[AttentionMaps, ...]
-    merged: bool = False  # whether tokens were joined
-    left_out: tuple[float, ...] = ()  # of each model, the share of attention to markers that were left out
-
-
-def align(several: Sequence[AttentionMaps]) -> Aligned:
-    """Bring maps to common units. Where models add different markers, these are left out first.
+def align(several: Sequence[AttentionMaps]) -> tuple[tuple[AttentionMaps, ...], bool, tuple[float, ...]]:
+    """Bring maps to common units; tell whether tokens were joined for that. Where models add different markers, these
+    are left out first: the third is the share of each model's attention that went to them, () where all stay.
 
     Raises InvalidOption where there are no common units.
     """
     try:
-        return _merge(several)
+        return *_merge(several), ()
     except InvalidOption:
         try:
             bare = [without_markers(maps) for maps in several]
             left_out = tuple(0.0 if maps.sink is None else float(maps.sink.mean()) for maps in bare)
-            return _merge(bare)._replace(left_out=left_out)
+            return *_merge(bare), left_out
         except InvalidOption as error:
             name = several[0].provenance.text_name
             raise InvalidOption(f"the models cut {name} differently: {error.problem}", hint=error.hint) from error
@@ -243,12 +236,12 @@ def without_markers(maps: AttentionMaps) -> AttentionMaps:
     )
 
 
-def _merge(several: Sequence[AttentionMaps]) -> Aligned:
+def _merge(several: Sequence[AttentionMaps]) -> tuple[tuple[AttentionMaps, ...], bool]:
     cuts = {tuple((tokens.offsets, tokens.special) for tokens in (maps.queries, maps.keys)) for maps in several}
     if len(cuts) == 1:  # two tokenizers that cut alike need no joining
-        return Aligned(tuple(several))
+        return tuple(several), False
     units = find_common_units([maps.queries for maps in several])
-    return Aligned(tuple(merge_tokens(maps, of) for maps, of in zip(several, units, strict=True)), merged=True)
+    return tuple(merge_tokens(maps, of) for maps, of in zip(several, units, strict=True)), True
 
 
 @dataclass(eq=False)
@@ -270,15 +263,15 @@ class MeasuredTexts:
         """
         from attnviz.table.numbers import Numbers
 
-        aligned = align(several)
-        self.last, self.merged = aligned.maps, self.merged or aligned.merged
+        self.last, is_merged, left_out = align(several)
+        self.merged |= is_merged
         # The row of attention that favours nothing: how large the text is, and its measures.
         n_tokens, in_text = _count_tokens(self.last[0]), several[0].provenance.facts.tokens_in_text
         by_chance = measure_maps(make_uniform(self.last[0]), self.measures, "head")
         means: dict[str, object] = {each.name: float(each.values.mean()) for each in by_chance}
         rows = [{"tokens": n_tokens, "in_text": n_tokens if in_text is None else in_text, **means}]
-        left_out = aligned.left_out or (None,) * len(several)
-        for name, given, is_right, share in zip(self.models, several, right, left_out, strict=True):
+        shares = left_out or (None,) * len(several)
+        for name, given, is_right, share in zip(self.models, several, right, shares, strict=True):
             of_model = {"tokens": _count_tokens(given), "unknown": sum(given.queries.unknown)}
             rows.append({"model": name, **of_model, "right": is_right, "left_out": share})
         for name, maps in zip(self.models, self.last, strict=True):

@@ -60,7 +60,7 @@ def compare(
             raise InvalidOption(f"{name} reads half of the tokens or more as [UNK]", hint="Compare others.")
     names = [f"{name} ({place})" for place, name in enumerate(names, 1)] if len(set(names)) == 1 else names
     spec = CompareSpec(models=tuple(names), layer=settings.layer, query=settings.query)
-    aligned = align(records).maps
+    aligned, *_ = align(records)
     layers = find_shared_layers(spec, aligned)
     query_at = choose_query(spec, aligned, layers[-1])
     pictures = map_pictures(aligned, names, ("first", "second"), layers, query_at, scale)

@@ -1,7 +1,6 @@
 """What `attnviz render` reads and writes."""
 
 import filecmp
-from math import ceil, prod
 from pathlib import Path
 
 from attnviz import store
@@ -9,9 +8,9 @@ from attnviz.bounded import exists, expand_path, is_file, is_folder, list_folder
 from attnviz.commands.render.spec import RenderSpec
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.inputs import Inputs
-from attnviz.models.sizes import FLOAT32, Work, check_memory
+from attnviz.models.sizes import Work, check_memory
 from attnviz.running.drawing import Drawing, check_factored_room
-from attnviz.store.weights import FileArray, find_kind
+from attnviz.store.weights import find_kind
 
 NAME_OPTIONS = ("tokens_file", "keys_file", "words", "grid", "image", "row", "array", "axes")
 
@@ -42,13 +41,6 @@ def render_inputs(spec: RenderSpec) -> Inputs:
             if not exists(files[what]):
                 raise InvalidSource(f"no file {name}")
     return Inputs(files=files, folder=store.check_output_folder(spec.figure.out))
-
-
-def check_weights_memory(chosen: FileArray, max_memory: float) -> None:
-    """Check that an array, the record made of it and its pictures fit into `max_memory` GiB. Raises TooLarge."""
-    *n_layers, n_heads, n_queries, n_keys = (1, 1, 1, *chosen.shape)
-    n_copies = 3 + ceil(chosen.item_size / FLOAT32)
-    check_memory(Work(n_queries, n_keys, n_heads, prod(n_layers), n_copies=n_copies), max_memory)
 
 
 def _refuse_names(spec: RenderSpec, what: str) -> None:

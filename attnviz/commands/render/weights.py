@@ -3,17 +3,18 @@
 import json
 import re
 from collections.abc import Sequence
-from functools import partial
+from math import ceil, prod
 
 from attnviz.bounded import decode_json, expand_path
-from attnviz.commands.render.inputs import check_weights_memory
 from attnviz.commands.render.spec import RenderSpec
 from attnviz.display import format_count
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.models.attentions.attentions import make_maps
 from attnviz.models.attentions.weights_file import COMMAND, WeightsRequest, read_weights
+from attnviz.models.sizes import FLOAT32, Work, check_memory
 from attnviz.records import AttentionMaps
 from attnviz.records.grid import Grid
+from attnviz.store.weights import FileArray
 from attnviz.text.files import decode, read_content
 
 Names = Sequence[str] | None
@@ -24,7 +25,12 @@ def read_maps(spec: RenderSpec) -> tuple[AttentionMaps, tuple[str, ...]]:
     tokens, of_tokens = read_token_names(spec.tokens_file, spec.words)
     names, of_keys = read_token_names(spec.keys_file)
     keys = names if spec.grid is None else parse_grid(spec.grid, spec.image)
-    check = partial(check_weights_memory, max_memory=spec.max_memory)
+
+    def check(chosen: FileArray) -> None:  # that the array, the record made of it and its pictures have room
+        *n_layers, n_heads, n_queries, n_keys = (1, 1, 1, *chosen.shape)
+        n_copies = 3 + ceil(chosen.item_size / FLOAT32)
+        check_memory(Work(n_queries, n_keys, n_heads, prod(n_layers), n_copies=n_copies), spec.max_memory)
+
     asked = WeightsRequest(tokens, keys, spec.row, None, spec.array, spec.axes, COMMAND)
     weights = read_weights(spec.record, asked, check)
     unread = (f"{weights.name}: not read: {weights.unread}",) if weights.unread else ()

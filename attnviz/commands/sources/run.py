@@ -129,15 +129,9 @@ def _choose_answer(
         spelled = [model.spell_answer(each) for each in (spec.answer, f" {spec.answer}")]
         return max(spelled, key=lambda answer: float(ahead.score(answer).sum()))
     written = ahead.write(spec.length)
-    answer = written[: _count_line(model.loaded.tokenizer.decode_written(ids, written, 0).pieces)]
+    pieces = model.loaded.tokenizer.decode_written(ids, written, 0).pieces
+    ends = (n for n, piece in enumerate(pieces) if "\n" in piece and "".join(pieces[:n]).strip())
+    answer = written[: next(ends, len(pieces))]  # the first line that says something
     if not answer:
         raise InvalidText(f"{model.name} answers nothing", hint="Ask in another way, or give --answer.")
     return answer
-
-
-def _count_line(pieces: Sequence[str]) -> int:
-    """Count the tokens of an answer's first line that says something."""
-    for count in range(1, len(pieces) + 1):
-        if "\n" in pieces[count - 1] and "".join(pieces[: count - 1]).strip():
-            return count - 1
-    return len(pieces)

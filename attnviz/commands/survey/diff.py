@@ -1,7 +1,7 @@
 """What differs between two surveys: what was asked, the patterns of heads, and the means of every measure."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -10,18 +10,9 @@ from attnviz.commands.survey.files import Survey, load_files
 from attnviz.commands.survey.heads import name_heads
 from attnviz.commands.survey.tables import KEYS, TEXTS
 from attnviz.errors import InvalidRecord
-from attnviz.records.differences import (
-    Diff,
-    Difference,
-    Fact,
-    Facts,
-    Tolerances,
-    find_differences,
-    find_version_changes,
-    state_words,
-)
+from attnviz.records import differences
+from attnviz.records.differences import Diff, Difference, Fact, Facts, Tolerances, find_differences, pair, state_words
 from attnviz.records.head_names import NO_NAME
-from attnviz.table.numbers import AFTER, BEFORE, join
 
 
 def compare_files(before: Path, after: Path, tolerances: Tolerances) -> Diff:
@@ -41,7 +32,7 @@ def compare_files(before: Path, after: Path, tolerances: Tolerances) -> Diff:
     if not (found or tolerances.numbers or tolerances.named or holds_same(one, other)):
         found.append(Difference("survey", said="not its means, but what else it holds of the texts"))
     shared = [each for each in changes if each.kind == "differs"]
-    versions = find_version_changes(one.info.versions, other.info.versions)
+    versions = differences.find_version_changes(one.info.versions, other.info.versions)
     return Diff(found, shared, tuple(dict.fromkeys(each.measure for each in shared)), versions)
 
 
@@ -60,13 +51,12 @@ def compare_means(*surveys: Survey) -> Iterator[Difference]:
     Half intervals of two independent means give that of their difference; means of few texts have none.
     """
     tables = (of.tables.numbers.select(over=TEXTS).having("mean") for of in surveys)  # of measures that some texts have
-    means = (replace(of.choose([*KEYS, "mean", "low", "high"]), keys=tuple(KEYS)) for of in tables)
-    for row in join(*means).rows():
-        ends = [(row[f"low {side}"], row[f"high {side}"]) for side in (BEFORE, AFTER)]
-        halves = [(high - low) / 2 for low, high in ends if high is not None]
+    sides = [{Fact(**{key: row[key] for key in KEYS}): row for row in of.rows()} for of in tables]
+    for fact, one, other in pair(*sides):
+        halves = [(row["high"] - row["low"]) / 2 for row in (one, other) if row and row["high"] is not None]
         interval = float(np.hypot(*halves)) if len(halves) == 2 else None
-        place = {key: row[key] for key in KEYS}
-        yield Difference(**place, before=row["mean before"], after=row["mean after"], interval=interval)
+        before, after = (row["mean"] if row else None for row in (one, other))
+        yield Difference(**vars(fact), before=before, after=after, interval=interval)
 
 
 def holds_same(one: Survey, other: Survey) -> bool:

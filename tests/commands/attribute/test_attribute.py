@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from attnviz.commands.attribute.card import FRACTIONS, describe_short, first_tokens, kendall
+from attnviz.commands.attribute.card import FRACTIONS, first_tokens, kendall
 from attnviz.commands.attribute.card_report import CHANCE, NUMBERS, card_report, write_verdicts
 from attnviz.commands.attribute.spec import AttributeSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
@@ -276,11 +276,3 @@ def test_tau_counts_pairs() -> None:
     assert kendall(one, one) == pytest.approx(1)
     assert kendall(np.arange(4.0), -np.arange(4.0)) == -1
     assert np.isnan(kendall(np.ones(4), np.arange(4.0)))
-
-
-def test_steps_that_short_texts_do_not_have_are_said() -> None:
-    assert list(describe_short([40, 19, 9])) == [
-        "the step of 5% is left out of 2 of 3 texts, of fewer than 20 tokens",
-        "the step of 10% is left out of 1 of 3 texts, of fewer than 10 tokens",
-    ]
-    assert not list(describe_short([20]))
