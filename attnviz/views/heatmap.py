@@ -21,27 +21,10 @@ from attnviz.records.mean import add_mean
 from attnviz.report import Block, Heatmap, HeatmapGrid, Note, Report
 from attnviz.selection import find_token, is_slice, select_numbers, select_pairs
 from attnviz.specs import FigureOptions, ScaleKind
-from attnviz.views import captions
+from attnviz.views import captions, head_pictures
 from attnviz.views.answer import describe_heads, describe_names, tabulate_answer
 from attnviz.views.data import choose_heads, collect_data
-from attnviz.views.head_pictures import (
-    MOVED_LABEL,
-    WEIGHT_LABEL,
-    MapFrame,
-    Place,
-    arrange_overview,
-    choose_scale,
-    describe_choice,
-    draw_heatmaps,
-    draw_many,
-    draw_strip,
-    find_notable,
-    has_many,
-    has_too_many_weights,
-    is_mean,
-    list_scales,
-    needs_pooling,
-)
+from attnviz.views.head_pictures import MapFrame, Place, choose_scale, has_too_many_weights, is_mean
 from attnviz.views.patches import draw_patches, follow_places
 from attnviz.views.pooled_maps import add_factors, draw_pooled_maps
 from attnviz.views.tables import heads_table, layers_table, parse_sort, sort_places, top_table
@@ -75,20 +58,20 @@ def heatmap_report(
         sides = {"queries": (maps.queries, part.queries), "keys": (maps.keys, part.keys)}
         left_out = {side: list_left_out(*tokens) for side, tokens in sides.items()}
         hidden = {"hidden": {**left_out, "share": choose_heads(share.values, layers, heads)}}
-    pooled = needs_pooling(maps, places, part)
-    pictures = draw_pooled_maps(maps, places) if pooled else draw_heatmaps(maps, places, part)
+    pooled = head_pictures.needs_pooling(maps, places, part)
+    pictures = draw_pooled_maps(maps, places) if pooled else head_pictures.draw_heatmaps(maps, places, part)
     pictures = add_factors(maps, places, part, pictures)
     order = places if spec.sort is None else sort_places(measurements, places, spec.sort)
-    is_many, asked = has_many(maps, places, spec), part.queries
-    notable = find_notable(maps, order, spec.sort is not None) if is_many else {}
+    is_many, asked = head_pictures.has_many(maps, places, spec), part.queries
+    notable = head_pictures.find_notable(maps, order, spec.sort is not None) if is_many else {}
     patches = draw_patches(maps, places, spec)
     drawn: list[Heatmap | HeatmapGrid] = []
     if spec.query is not None and not is_slice(spec.query):
         asked = (find_token(spec.query, maps.queries.pieces),)
-        drawn += [] if patches else [draw_strip(maps, places, part, *asked)]
+        drawn += [] if patches else [head_pictures.draw_strip(maps, places, part, *asked)]
     elif not patches:
-        together = arrange_overview(maps, pictures, places, spec)
-        drawn += draw_many(maps, together[0], places, notable, spec.sort) if is_many else together
+        together = head_pictures.arrange_overview(maps, pictures, places, spec)
+        drawn += head_pictures.draw_many(maps, together[0], places, notable, spec.sort) if is_many else together
         if not spec.pick and (not is_many or spec.all_heads or spec.layer or spec.head):
             drawn += pictures
     rolled, others = _draw_rollout(maps, part, spec.scale) if spec.rollout else ({}, ())
@@ -103,11 +86,12 @@ def heatmap_report(
     answer: Sequence[Block] = patches or (*describe_heads(maps, order), tabulate_answer(maps, order, asking))
     if notable and not patches:
         n_heads = sum(not is_mean(maps, place) for place in places)
-        notes.append(describe_choice(len(notable), n_heads, spec.sort))
+        notes.append(head_pictures.describe_choice(len(notable), n_heads, spec.sort))
     hides = _describe_mean_hides(maps, places, measurements)
     title = captions.compose_title(maps.provenance, spec.title, captions.quote_text(maps.provenance, maps.queries))
     largest = max(float(picture.values.max()) for picture in pictures)
-    extent = largest, len(maps.keys), part.renormalizes(maps), MOVED_LABEL if maps.weighed else WEIGHT_LABEL
+    what = head_pictures.MOVED_LABEL if maps.weighed else head_pictures.WEIGHT_LABEL
+    extent = largest, len(maps.keys), part.renormalizes(maps), what
     # Beside the sentence on one screen: of many heads those worth a look; none where it is no short text.
     is_short = maps.self_attention and maps.grid is None and part.queries == part.keys and len(part.keys) <= MAX_WORDS
     shown = [place for place in places if is_short and not is_mean(maps, place) and (not notable or place in notable)]
@@ -118,7 +102,7 @@ def heatmap_report(
         ),
         blocks=(*drawn, *others, *answer, numbers, *of_layers, *tops, *notes),
         scale=choose_scale(spec.scale, *extent),
-        scales=list_scales(*extent),
+        scales=head_pictures.list_scales(*extent),
         facts=captions.list_facts(maps.provenance),
         data={
             **collect_data(title if spec.title is None else spec.title, maps, measurements, layers, heads),

@@ -24,15 +24,8 @@ from attnviz.records.head_names import MIN_SHARE, write_share
 from attnviz.report import Block, Column, Heatmap, HeatmapGrid, Note, Pointing, Report, Table
 from attnviz.selection import find_token
 from attnviz.specs import FigureOptions
-from attnviz.views.head_pictures import (
-    MAX_FILES,
-    N_NOTABLE,
-    Place,
-    arrange_overview,
-    choose_columns,
-    name_head,
-    name_place,
-)
+from attnviz.views import head_pictures
+from attnviz.views.head_pictures import N_NOTABLE, Place, choose_columns, name_head, name_place
 from attnviz.views.tokens import label_queries, label_token
 
 PARTS = ("upper left", "top", "upper right", "left", "centre", "right", "lower left", "bottom", "lower right")
@@ -60,11 +53,11 @@ def draw_patches(maps: AttentionMaps, places: Sequence[Place], spec: FigureOptio
     title = f"where “{name}” looks"
     chosen = _choose_heads(rows[:, at])
     drawn = [HeatmapGrid("patches", title, pictures, 1)]
-    for whole in arrange_overview(maps, pictures, places, spec):
+    for whole in head_pictures.arrange_overview(maps, pictures, places, spec):
         plain = tuple(replace(each, note="") for each in whole.maps)
         whole = replace(whole, maps=plain, title=f"{title}: {whole.title}".rstrip(": "), footnote="", shares={})
         drawn = [replace(whole, name="patches")]
-        if len(places) > MAX_FILES and not spec.pick:
+        if len(places) > head_pictures.MAX_FILES and not spec.pick:
             panels = tuple(replace(plain[n], title=name_head(maps, places[n])) for n in sorted(chosen))
             said, unlike = f"{title}: {len(panels)} of {len(places)} heads", "each head unlike the others"
             large = HeatmapGrid("patches", said, panels, choose_columns(len(panels)), reflows=True, footnote=unlike)

@@ -13,7 +13,7 @@ from attnviz.renderers.figure import layout
 from attnviz.renderers.figure.colour_bar import Across, BarPlan, place_bar, plan_bar
 from attnviz.renderers.figure.header import MARGIN, MIN_WIDTH, ceil_to_pixel, frame, header_of, height_of, paragraph
 from attnviz.renderers.figure.layout import GAP, PAD, POINT, TICK, Box, Cells, Labels, PlacedMap, Room, TextLine
-from attnviz.renderers.figure.scale import LEAST_WRITTEN, plan_limits, plan_ticks
+from attnviz.renderers.figure.scale import LEAST_WRITTEN, plan_limits
 from attnviz.renderers.figure.style import GREY, INK
 from attnviz.renderers.figure.text import ASCENT, extent, ordinal, wrap_evenly
 from attnviz.report import EdgeNames, Heatmap, HeatmapGrid, Report, Scale
@@ -266,11 +266,11 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> layou
     """Plan the figure for maps of one size; wider than the width asked for where they do not fit."""
     look, sizes, dpi = room.look, room.sizes, room.look.dpi
     scale, edges = picture.scale or report.scale, picture.edges if isinstance(picture, HeatmapGrid) else None
-    cells, ticks = layout.plan_cells(picture, room), plan_ticks(scale)
+    cells = layout.plan_cells(picture, room)
     labels = layout.plan_labels(picture, cells, room)
     grid = _grid(picture, cells, labels, room)
     highest = min(grid.height, MAX_BAR_HEIGHT) if grid.small else grid.map_height
-    bar = plan_bar(scale, ticks, (grid.width, highest), look.width, room)
+    bar = plan_bar(scale, (grid.width, highest), look.width, room)
     axis, above, beside = 0.0, 0.0, labels[0].room
     if edges and grid.small:
         axis = height_of([edges.column_axis], sizes.axis)
@@ -307,7 +307,7 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> layou
         places=places,
         bar=bar_box,
         scale=scale,
-        ticks=ticks,
+        ticks=bar.ticks,
         kind=look.kind,
         sizes=sizes,
     )

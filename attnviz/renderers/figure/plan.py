@@ -8,17 +8,10 @@ from itertools import count
 from math import ceil, inf
 
 from attnviz.errors import TooLarge
+from attnviz.renderers.figure import layout
 from attnviz.renderers.figure.grid import STANDS_OUT, measure_longest_word, plan_in
 from attnviz.renderers.figure.header import refuse_width
-from attnviz.renderers.figure.layout import (
-    MAX_GRID_WIDTH,
-    MAX_PANEL,
-    FigurePlan,
-    Room,
-    count_maps,
-    is_small,
-    spell_maps,
-)
+from attnviz.renderers.figure.layout import FigurePlan, Room, is_small
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report
 
 MAX_HEIGHT = 9.0  # inches of a page's text
@@ -31,13 +24,13 @@ MIN_SMALL_SIDE = 0.04  # of a map there: in less, nothing is to be seen
 def plan(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle) -> FigurePlan:
     """Plan where everything on one picture is placed. Raises TooLarge for too small a width; says what would work."""
     if isinstance(picture, HeatmapGrid):  # lines begin and end at every token, and have titles over them
-        picture = replace(picture, maps=spell_maps(picture), small=picture.small and look.kind == "map")
+        picture = replace(picture, maps=layout.spell_maps(picture), small=picture.small and look.kind == "map")
     else:
-        (picture,) = spell_maps(picture)
+        (picture,) = layout.spell_maps(picture)
     room = Room.for_picture(picture, look)
     if made := _fit_columns(picture, report, room):
         return made
-    width, (n_rows, n_columns) = look.width or MAX_GRID_WIDTH, count_maps(picture)
+    width, (n_rows, n_columns) = look.width or layout.MAX_GRID_WIDTH, layout.count_maps(picture)
     if is_small(picture):
         sizes = f"{n_rows} × {n_columns} maps have no room on {width:.3g} × {MAX_OVERVIEW:g} inches"
         raise TooLarge(sizes, hint="Choose fewer with --layer or --head.")
@@ -58,7 +51,7 @@ def _fit_columns(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> 
         return whole
     picture, n_maps = replace(picture, edges=None), len(picture.maps)
     # The fewest columns for as many rows, so that maps are the larger.
-    fewest = {ceil(n_maps / number): number for number in range(count_maps(picture)[1], 0, -1)}
+    fewest = {ceil(n_maps / number): number for number in range(layout.count_maps(picture)[1], 0, -1)}
     grids = (replace(picture, n_columns=number) for number in fewest.values())
     plans = [fitted for grid in grids if (fitted := fit(grid, report, room))]
     labelled = [each for each in plans if all(label.step for label in each.labels) and each.height <= MAX_HEIGHT]
@@ -72,16 +65,16 @@ def fit(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> FigurePla
 
     Very many maps have to fit a page in any case. Others are as large as they want to be where no width is asked for.
     """
-    (n_rows, n_columns), small = count_maps(picture), is_small(picture)
+    (n_rows, n_columns), small = layout.count_maps(picture), is_small(picture)
     if room.look.width is None and not small:
         return plan_in(picture, report, room)
-    widest = room.look.width or MAX_GRID_WIDTH
+    widest = room.look.width or layout.MAX_GRID_WIDTH
     longest = measure_longest_word(picture, room) if n_columns > 1 else 0.0
     side, least, highest = widest / n_columns, max(MIN_SIDE, longest), inf
     if isinstance(picture, HeatmapGrid) and picture.reflows and picture.maps[0].backdrop is not None:
         least = MIN_OVER_IMAGE
     if small:
-        side, least, highest = min(MAX_PANEL, side), MIN_SMALL_SIDE, MAX_OVERVIEW
+        side, least, highest = min(layout.MAX_PANEL, side), MIN_SMALL_SIDE, MAX_OVERVIEW
     while side >= least:
         result = plan_in(picture, report, room._replace(side=side))
         over = max((result.width - widest) / n_columns, (result.height - highest) / n_rows)

@@ -19,9 +19,10 @@ from matplotlib.patches import Rectangle
 from matplotlib.transforms import Bbox
 
 from attnviz.errors import InvalidOption
+from attnviz.renderers.figure.colour_bar import plan_ticks
 from attnviz.renderers.figure.draw import draw_mesh, literal, opacity_over
 from attnviz.renderers.figure.layout import CLOSE
-from attnviz.renderers.figure.scale import cells_of, colours_of, ground, plan_ticks
+from attnviz.renderers.figure.scale import cells_of, colours_of, ground
 from attnviz.renderers.figure.style import drawing, look_of
 from attnviz.renderers.figure.text import drawable
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Picture, Report

@@ -1,16 +1,14 @@
-"""From values to colours and numbers: whose scale a picture has, its limits and ticks, what cells show.
+"""From values to colours and numbers: whose scale a picture has, its limits, what cells show.
 
 Draws nothing.
 """
 
 from collections.abc import Iterator, Sequence
-from math import ceil, floor, log2, log10
 from typing import Any
 
 import numpy as np
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize
-from matplotlib.ticker import MaxNLocator
 
 from attnviz.renderers.figure.style import AUTO, INK, PAPER, SEQUENTIAL, Theme, colour_map
 from attnviz.renderers.pooling import pool_cells
@@ -20,7 +18,6 @@ from attnviz.report import Heatmap, Scale
 MINUS = "\u2212"  # as wide as a plus
 LEAST_WRITTEN = 0.005  # less would round to .00
 OVER_IMAGE = 0.6  # opacity of cells, so that the image is seen through them
-APART = 0.8  # of the end of a bar: numbers of multiples beyond would lie on its own
 PALE = 0.2  # relative luminance on which our ink and white stand out equally (WCAG 2 contrast)
 FORBIDDEN: dict[str, Any] = {"facecolor": "#f4f4f4", "edgecolor": "#b0b0b0", "hatch": "//////", "linewidth": 0.0}
 # Where the colours are palest in their middle, which is 0.
@@ -42,39 +39,6 @@ def plan_limits(scale: Scale) -> tuple[float, float]:
 def norm_of(scale: Scale) -> Normalize:
     """Return the map from values to 0..1; nothing is stretched beyond the limits."""
     return (LogNorm if scale.family.is_logarithmic else Normalize)(*plan_limits(scale))
-
-
-def plan_ticks(scale: Scale) -> tuple[tuple[float, str], ...]:
-    """Choose the ticks of the colour bar.
-
-    A shared range shows its two ends, as does one without a round number inside.
-    """
-    low, high = plan_limits(scale)
-    kind = scale.family
-    if kind.is_multiple:
-        inner = [2**power for power in range(round(log2(low)) + 1, ceil(log2(high))) if 2**power <= APART * high]
-        most = f"{high:g} ×" if scale.is_bounded else f"≥ {high:g} ×"
-        return (low, f"≤ {low:g} ×"), *((float(each), f"{each} ×") for each in inner), (high, most)
-    if kind.is_signed:  # both ends, 0, and the same round numbers on either side; only 0 where there is no difference
-        above = MaxNLocator(3, steps=[1, 2, 2.5, 5, 10]).tick_values(0.0, high)
-        positive = [*_inner([float(tick) for tick in above if tick > 0], low, high), high] if scale.high else []
-        ticks = [*(-tick for tick in reversed(positive)), 0.0, *positive]
-        return tuple((tick, write_sign(f"{tick:+.3g}")) for tick in ticks)
-    if kind.is_logarithmic:
-        powers = [10.0**power for power in range(ceil(log10(low) - 1e-9), floor(log10(high) + 1e-9) + 1)]
-        ticks = powers[:: ceil(len(powers) / 8) or 1]
-    else:
-        ticks = [float(tick) for tick in MaxNLocator(5).tick_values(low, high) if low <= tick <= high]
-    if kind.has_ends or len(ticks) < 2:
-        ticks = [low, *_inner(ticks, low, high), high]
-    # Smaller values have the lowest colour of a logarithmic scale, too.
-    return tuple((tick, f"{'≤ ' * (kind.is_logarithmic and tick <= low)}{tick:.3g}") for tick in ticks)
-
-
-def _inner(ticks: list[float], low: float, high: float) -> list[float]:
-    """Drop ticks whose numbers would lie on those of the ends."""
-    room = 0.06 * (high - low)
-    return [tick for tick in ticks if low + room < tick < high - room]
 
 
 def write_sign(number: str) -> str:

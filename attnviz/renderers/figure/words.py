@@ -13,7 +13,6 @@ import numpy as np
 from attnviz.renderers.figure.colour_bar import Across, place_bar, plan_bar
 from attnviz.renderers.figure.header import MARGIN, MIN_WIDTH, ceil_to_pixel, frame, header_of, refuse_width
 from attnviz.renderers.figure.layout import GAP, POINT, Box, FigurePlan, Room, TextLine, Word, maps_of, spell_maps
-from attnviz.renderers.figure.scale import plan_ticks
 from attnviz.renderers.figure.style import GREY, SIZES
 from attnviz.renderers.figure.text import extent
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale
@@ -38,7 +37,7 @@ def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle)
     """Plan where everything on one picture is placed. Raises TooLarge for too many pixels; says what would work."""
     room = Room.for_picture(picture, look)
     sizes, scale = room.sizes, picture.scale or report.scale
-    paragraphs, ticks = tuple(_paragraphs(picture, scale)), plan_ticks(scale)
+    paragraphs = tuple(_paragraphs(picture, scale))
     size, bigger = sizes.axis * (1 if len(paragraphs) > 1 else ALONE), sizes.axis / SIZES.axis
     width = look.width or 0.0
     if look.width is None:  # as wide as the longest line, within bounds that grow with the text's size
@@ -46,16 +45,13 @@ def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle)
         ends = [(word.box.left, word.box.left + word.box.width) for word in words]  # from the right, where so written
         longest = _beside(paragraphs, size) + max(right for _, right in ends) - min(left for left, _ in ends) + MARGIN
         width = ceil_to_pixel(max(MIN_WIDTH * bigger, longest), look.dpi)
-    bar = plan_bar(scale, ticks, (width - 2 * MARGIN - bigger, 0.0), width, room)
-    if scale.family.is_signed and look.width is not None and bar.length + 2 * (MARGIN + bar.beside) > width:
-        ticks = (ticks[0], ticks[len(ticks) // 2], ticks[-1])  # a number close to an end asks for a wide bar
-        bar = plan_bar(scale, ticks, (width - 2 * MARGIN - bigger, 0.0), width, room)
+    bar = plan_bar(scale, (width - 2 * MARGIN - bigger, 0.0), width, room)
     if bar.length + 2 * (MARGIN + bar.beside) > width:
         least = ceil(10 * (bar.length + 2 * (MARGIN + bar.beside))) / 10
         if look.width is not None:
             raise refuse_width(picture.name, look, sizes, least)
         width = ceil_to_pixel(least, look.dpi)
-        bar = plan_bar(scale, ticks, (width - 2 * MARGIN - bigger, 0.0), width, room)
+        bar = plan_bar(scale, (width - 2 * MARGIN - bigger, 0.0), width, room)
     header, top = header_of(picture, report, width, look, sizes)
     names, words, lowest = flow_words(paragraphs, (top, width), size)
     box, label, lowest = place_bar(bar, width - 2 * MARGIN, Across(0.0, MARGIN, 0.0, width), (top, lowest), room)
@@ -64,7 +60,7 @@ def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle)
         **frame(picture, report, look, (width, lowest, GAP), [*header, *names, *label], [MEAN] * of_maps),
         bar=box,
         scale=scale,
-        ticks=ticks,
+        ticks=bar.ticks,
         words=tuple(words),
         kind="text",
         sizes=sizes,

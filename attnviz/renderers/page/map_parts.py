@@ -118,7 +118,8 @@ def list_scales(report: Report) -> Iterator[Scale]:
 
 def describe_scale(scale: Scale) -> Mapping[str, object]:
     """Describe a scale with the limits of its colours, and with the ticks of its colour bar, from 0 to 1."""
-    from attnviz.renderers.figure.scale import norm_of, plan_limits, plan_ticks  # matplotlib comes with it
+    from attnviz.renderers.figure.colour_bar import plan_ticks  # matplotlib comes with it
+    from attnviz.renderers.figure.scale import norm_of, plan_limits
 
     (low, high), places = plan_limits(scale), norm_of(scale)
     ticks = [(float(places(value)), text) for value, text in plan_ticks(scale)]

@@ -13,9 +13,9 @@ from PIL import Image
 
 from attnviz.errors import TooLarge
 from attnviz.renderers.figure import files
+from attnviz.renderers.figure.colour_bar import plan_ticks
 from attnviz.renderers.figure.draw import THIN, draw
 from attnviz.renderers.figure.plan import plan
-from attnviz.renderers.figure.scale import plan_ticks
 from attnviz.renderers.figure.style import DARK, drawing
 from attnviz.renderers.figure.text import extent
 from attnviz.renderers.figure.words import plan_text
