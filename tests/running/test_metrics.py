@@ -120,7 +120,7 @@ def test_a_head_has_one_name_whoever_is_asked(model: str, tmp_path: Path) -> Non
     first = " ".join(note.text for note in shown.notes if note.leads)
     assert [name for name in names if name != NO_NAME and name not in first] == []
     opened: Any = find_model(ModelOptions(model=at)).open(())
-    layers = describe_model(opened, Document(text, "a", "a"), range(2))["layers"]
+    layers = describe_model(opened, Document(text, "a", "a"))["layers"]
     asked = build(SurveySpec, model=at, dataset="sample", split="train[:9]", null=("random",), out=str(tmp_path / "b"))
     surveyed = report(result(survey(asked)))
     for read in (

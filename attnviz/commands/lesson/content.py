@@ -36,7 +36,10 @@ MAX_LETTERS = 24  # of a token
 
 
 def describe_sentence(inputs: Inputs, language: Language) -> tuple[dict[str, Any], list[str]]:
-    """Return what a page holds of one sentence in the models, and what is to be said about it."""
+    """Return what a page holds of one sentence in the models, and what is to be said about it.
+
+    Raises TooLarge for more numbers than a page has room for.
+    """
     (document,) = inputs.documents
     models = [cast(Traceable, reference.open(inputs.corpus.texts)) for reference in inputs.models]
     tokens = read_tokens(models[0], document)
@@ -44,11 +47,14 @@ def describe_sentence(inputs: Inputs, language: Language) -> tuple[dict[str, Any
     if len(models) > 1 and read_tokens(models[1], document).pieces != tokens.pieces:
         notices.append(f"{models[1].name} cuts the text into other tokens, and is left out")
         del models[1:]
-    layers = choose_layers(models, len(tokens))
-    for model, chosen in zip(models, layers, strict=True):
-        if len(chosen) < model.n_layers:
-            shown = f"the last {len(chosen)} of {model.n_layers} layers of {model.name}"
-            notices.append(f"the page shows {shown}, and has no room for more")
+    n = len(tokens)
+    # q, k and v of each token, and a position bias for each two of them
+    n_numbers = sum(each.n_layers * (3 * n * each.d_model + each.n_heads * n**2) for each in models)
+    if n_numbers > MAX_NUMBERS:
+        raise TooLarge(
+            f"{n} tokens are {n_numbers:,} numbers in all layers, and a page has room for {MAX_NUMBERS:,}",
+            hint="Give a shorter sentence, or --max-tokens.",
+        )
     n_tokens = len(tokens) - sum(tokens.special)
     content = {
         "text": escape_for_display(document.text, MAX_LENGTH),
@@ -60,9 +66,7 @@ def describe_sentence(inputs: Inputs, language: Language) -> tuple[dict[str, Any
         "nTokens": n_tokens,
         "mostlyUnknown": tokens.mostly_unknown,
         "cut": models[0].encode(document.text).n_tokens - n_tokens,
-        "models": [
-            describe_model(model, document, chosen, language) for model, chosen in zip(models, layers, strict=True)
-        ],
+        "models": [describe_model(model, document, language) for model in models],
     }
     return content, notices
 
@@ -78,27 +82,7 @@ def read_tokens(model: Traceable, document: Document) -> Tokens:
     return tokens
 
 
-def choose_layers(models: Sequence[Traceable], n_tokens: int) -> list[tuple[int, ...]]:
-    """Return, for each model, the layers whose numbers a page has room for: all, or the last ones.
-
-    Raises TooLarge where there is no room for one of each.
-    """
-    room = MAX_NUMBERS // len(models)
-    chosen = []
-    for model in models:
-        n_fitting = room // (3 * n_tokens * model.d_model + model.n_heads * n_tokens**2)  # q, k, v; position biases
-        if n_fitting < 1:
-            raise TooLarge(
-                f"{n_tokens} tokens of width {model.d_model} in {model.name} are too many numbers for one page",
-                hint="Give a shorter sentence, or --max-tokens.",
-            )
-        chosen.append(tuple(range(max(0, model.n_layers - n_fitting), model.n_layers)))
-    return chosen
-
-
-def describe_model(
-    model: Traceable, document: Document, layers: Sequence[int], language: Language = "en"
-) -> dict[str, Any]:
+def describe_model(model: Traceable, document: Document, language: Language = "en") -> dict[str, Any]:
     """Return what a page needs of a model. Raises ExecutionError where arithmetic and model do not agree."""
     metrics = load_model_metrics(model)
     named = [] if metrics is None or metrics.heads is None else name_heads(metrics.heads)
@@ -108,7 +92,7 @@ def describe_model(
     ]
     n_queries = len(model.encode(document.text).ids)
     described = []
-    for layer in layers:
+    for layer in range(model.n_layers):
         traces = [model.trace(document.text, document.name, layer, query) for query in range(n_queries)]
         described.append({"number": layer, **_describe_layer(traces), "known": known[layer] if known else None})
     return {
@@ -120,7 +104,7 @@ def describe_model(
         "dModel": model.d_model,
         "projects": traces[0].projects,
         "layers": described,
-        "answers": _describe_answers(model, document, layers, language),
+        "answers": _describe_answers(model, document, language),
     }
 
 
@@ -141,9 +125,7 @@ def _describe_layer(traces: Sequence[VerifiedTrace]) -> dict[str, Any]:
     return {"heads": described, "weightsError": max(each.weights_error for each in traces)}
 
 
-def _describe_answers(
-    model: Traceable, document: Document, layers: Sequence[int], language: Language
-) -> dict[str, Any] | None:
+def _describe_answers(model: Traceable, document: Document, language: Language) -> dict[str, Any] | None:
     """Return the answer of a classifier, and by layer [choice, label] with some of its heads turned off.
 
     Bit h of a choice says that head h is off. None of a model that answers nothing, or has very many heads.
@@ -151,7 +133,7 @@ def _describe_answers(
     if not isinstance(model, Ablatable) or model.n_heads > MAX_HEADS:
         return None
     kept = np.arange(2**model.n_heads)[:, np.newaxis] >> np.arange(model.n_heads) & 1 == 0
-    by_layer = [model.answer_with_heads(document.text, layer, kept) for layer in layers]
+    by_layer = [model.answer_with_heads(document.text, layer, kept) for layer in range(model.n_layers)]
     shown = np.argsort(-by_layer[0][0], kind="stable")[:MAX_LABELS]
     labels, of_none = model.answers.labels, [answers[-1] for answers in by_layer]  # the last choice: all are off
     return {

@@ -9,8 +9,7 @@ import { change, makers, state } from "./state.js";
 const HINT = "Choose a head; arrows go from one to the next.";
 const MOST_FOUND = 24; // heads listed by a search
 const [BESIDE, ABOVE, AROUND] = [44, 40, 12]; // pixels beside and above the grid, and around it
-const [LARGEST_SIDE, SMALLEST_SIDE, TALLEST] = [44, 15, 600]; // pixels of a cell of the grid, and of all of it
-const REACH = 22; // pixels: how far from a point a finger may be
+const [LARGEST_SIDE, SMALLEST_SIDE, TALLEST] = [44, 16, 600]; // pixels of a cell of the grid, and of all of it
 const NONE = "var(--forbidden)"; // of a head without a pattern or a number
 const SPREAD = 20; // times the smallest number, from which on the largest asks for a logarithm
 
@@ -44,49 +43,37 @@ const colourOfPattern = (pattern) => `var(--head-${Object.keys(atlas.letters).in
 class HeadPlot {
   part = element("div", { class: "wide" });
 
-  draw(width) {
+  // `found`: the places that a search has found, of which the others turn pale; null: nothing is searched for.
+  draw(width, found) {
     const focused = this.part.contains(document.activeElement) ? document.activeElement.id : null;
-    this.svg = isPoints() ? pointsOf(width) : gridOf(width);
-    this.svg.classList.add("all");
-    this.points = [...this.svg.querySelectorAll(".point")];
-    for (const point of this.points) {
+    const svg = isPoints() ? pointsOf(width) : gridOf(width);
+    svg.classList.add("all");
+    for (const point of svg.querySelectorAll(".point")) {
       const { name, names } = atlas.heads[point.dataset.place];
       const numbers = axesOf().map((title) => `${title} ${short(valuesOf(title)[point.dataset.place])}`);
       const label = [`head ${name}`, ...names.map((each) => each.join(" ")), ...numbers].join(", ");
       point.append(drawing("title", {}, label));
+      point.ariaPressed = chosen().head === name;
       dress(point, { role: "button", id: `point-${point.dataset.place}`, "aria-label": label });
     }
-    this.svg.addEventListener("click", (event) => this.chooseNear(event));
-    this.svg.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" && event.key !== " ") return;
-      event.preventDefault();
-      chooseHead(Number(event.target.dataset.place));
-    });
-    const [x_axis, y_axis] = [chosen().x, chosen().y].map((title) => `${title} (${measureOf(title).unit})`);
-    this.part.replaceChildren(...(isPoints() ? axesAround({ x_axis, y_axis }, this.svg) : [this.svg]));
-    const nColumns = 1 + Math.max(...atlas.heads.map(({ head }) => head));
-    roving(this.svg, ".point", () => (isPoints() ? 1 : nColumns));
-    if (focused) document.getElementById(focused)?.focus();
-  }
-
-  chooseNear({ target, clientX, clientY }) {
-    const apart = (point) => {
-      const { left, top, width, height } = point.getBoundingClientRect();
-      return Math.hypot(left + width / 2 - clientX, top + height / 2 - clientY);
-    };
-    const [nearest] = this.points.toSorted((a, b) => apart(a) - apart(b));
-    const point = target.closest("[data-place]") ?? (apart(nearest) <= REACH ? nearest : null);
-    if (point) chooseHead(Number(point.dataset.place));
-  }
-
-  // Which heads are chosen, and which a search has found: the others turn pale.
-  mark(found) {
-    for (const point of this.points) {
-      point.setAttribute("aria-pressed", chosen().head === atlas.heads[point.dataset.place].name);
-    }
-    for (const each of this.svg.querySelectorAll("[data-place]")) {
+    for (const each of svg.querySelectorAll("[data-place]")) {
       each.classList.toggle("pale", found !== null && !found.has(Number(each.dataset.place)));
     }
+    const choose = ({ target }) => {
+      const point = target.closest("[data-place]");
+      if (point) chooseHead(Number(point.dataset.place));
+    };
+    svg.addEventListener("click", choose);
+    svg.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      choose(event);
+    });
+    const [x_axis, y_axis] = [chosen().x, chosen().y].map((title) => `${title} (${measureOf(title).unit})`);
+    this.part.replaceChildren(...(isPoints() ? axesAround({ x_axis, y_axis }, svg) : [svg]));
+    const nColumns = 1 + Math.max(...atlas.heads.map(({ head }) => head));
+    roving(svg, ".point", () => (isPoints() ? 1 : nColumns));
+    if (focused) document.getElementById(focused)?.focus();
   }
 }
 
@@ -121,12 +108,11 @@ function gridOf(width) {
   const what = chosen().draw === "measure" ? chosen().y : "what they do";
   const label = `layers × heads, coloured by ${what}`;
   const svg = drawing("svg", { class: "chart", ...size, role: "group", "aria-label": label });
-  const every = Math.ceil(16 / side);
   for (const [row, layer] of layers.entries()) {
-    if (row % every === 0) svg.append(textOf(BESIDE - 6, ABOVE + (row + 0.5) * side + 4, layer, "end"));
+    svg.append(textOf(BESIDE - 6, ABOVE + (row + 0.5) * side + 4, layer, "end"));
   }
   for (const [column, head] of heads.entries()) {
-    if (column % every === 0) svg.append(textOf(BESIDE + (column + 0.5) * side, ABOVE - 6, head, "middle"));
+    svg.append(textOf(BESIDE + (column + 0.5) * side, ABOVE - 6, head, "middle"));
   }
   svg.append(textOf(BESIDE, 14, "head →", "start"), textOf(2, ABOVE - 6, "layer ↓", "start"));
   for (const [place, each] of atlas.heads.entries()) {
@@ -192,16 +178,16 @@ class AtlasPage {
     const shown = `${chosen().head} ${onDark.matches}`; // shades are others on paper, as that of a print is
     if (this.shown !== shown) byId("beside").replaceChildren(headCard(headCalled(chosen().head)));
     this.shown = shown;
-    this.plot.draw(this.panel.clientWidth);
+    const found = findHeads(state.find);
+    this.plot.draw(this.panel.clientWidth, found.length ? new Set(found.map(([place]) => place)) : null);
+    this.listFound(found);
     const axes = axesOf().map((title) => `${title[0].toUpperCase()}${title.slice(1)}: ${measureOf(title).about}.`);
     tell();
     this.said.textContent = [HINT, ...axes].join(" ");
-    this.markFound();
   }
 
-  markFound() {
+  listFound(found) {
     const asked = state.find;
-    const found = findHeads(asked);
     for (const chip of this.patterns.querySelectorAll("button")) {
       chip.setAttribute("aria-pressed", chip.dataset.pattern === asked);
     }
@@ -212,7 +198,6 @@ class AtlasPage {
     });
     const none = asked.trim() && !found.length ? write("ui.nothing_found", { asked }) : "";
     byId("found").replaceChildren(...chips, none);
-    this.plot.mark(found.length ? new Set(found.map(([place]) => place)) : null);
   }
 }
 

@@ -67,7 +67,7 @@ function numbersOfChart(chart) {
   const fill = () => {
     const { all, table } = tablesOf(chart);
     const rows = table.rows.slice(0, MOST_ROWS);
-    const written = (cell) => String(typeof cell === "number" ? Number(cell.toPrecision(6)) : cell);
+    const written = (cell) => String(typeof cell === "number" ? Number(cell.toPrecision(6)) : (cell ?? "–"));
     const shown = rows.map((row) => row.map(written));
     details.append(shownTable({ ...table, title: chart.title, rows, shown, role: "facts" }, all));
     if (rows.length < table.rows.length) {

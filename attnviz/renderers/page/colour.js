@@ -3,7 +3,7 @@ import { bytesOf } from "./cells.js";
 import { colourOf, content, element, onDark, write } from "./dom.js";
 
 const N_SHADES = 256; // of each palette on paper, and behind them as many on a dark ground
-const palettes = new Map(Object.entries(content.colours).map(([name, base64]) => [name, bytesOf(base64)]));
+const palettes = new Map(Object.entries(content.colours ?? {}).map(([name, base64]) => [name, bytesOf(base64)]));
 
 // Where a value lies on the scale, 0 to 1; what lies outside is at its end.
 export function placeOf(value, scale) {

@@ -11,7 +11,7 @@ figures have, above its numbers.
 from base64 import b64encode
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, replace
-from math import isfinite, isnan
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ def describe_charts(report: Report) -> Iterator[Mapping[str, object]]:
     """Yield pictures of charts. Those without a single chart are left out."""
     for picture in report.pictures:
         if isinstance(picture, Charts) and picture.charts:
-            charts = [vars(chart) | {"rows": _encode(chart.rows)} for chart in picture.charts]
+            charts = [vars(chart) | {"rows": round_numbers(chart.rows, ALL_DIGITS)} for chart in picture.charts]
             yield {"title": picture.title, "columns": picture.n_columns or len(charts), "charts": charts}
 
 
@@ -67,18 +67,10 @@ def _draw(calculation: Calculation) -> str:
     return f"data:image/svg+xml;base64,{b64encode(drawn).decode()}"
 
 
-def _encode(value: object) -> object:
-    """Return numbers as they are, and what JSON has no number for by the name that JavaScript has for it."""
-    if isinstance(value, list | tuple):
-        return [*map(_encode, value)]
-    if not isinstance(value, float) or isfinite(value):
-        return value
-    return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
 N_COLOURS = 256
 LOOKS_ROOM = 150_000  # bytes for what places of an image look at: with all else, 12 heads stay below 400 kB
 MAX_DIGITS = 6  # of a number of a table
+ALL_DIGITS = 17  # that a double has, of a number of a chart
 ATLAS_DIGITS, ATLAS_PLACES = 3, 5  # of each number of an atlas
 OF_MOMENTS = Scale("lift", 1.0, 16.0, "shade in a moment: × an equal share")
 
@@ -98,8 +90,15 @@ def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Pa
     charts = [*describe_charts(report)]
     drawn = {each.name: _draw(each) for each in report.pictures if isinstance(each, Calculation)}
     tables = [{**_table(table), "picture": drawn.get(table.name)} for table in report.listed]
-    atlas = None if report.atlas is None else round_numbers(report.atlas, ATLAS_DIGITS, ATLAS_PLACES)
-    graph = [_describe_graph(picture, report) for picture in report.pictures if isinstance(picture, Graph)]
+    atlas = None
+    if report.atlas is not None:
+        rounded = round_numbers(report.atlas, ATLAS_DIGITS, ATLAS_PLACES)
+        atlas = rounded | {"shades": map_parts.describe_scale(OF_MOMENTS)}
+    graphs = (_describe_graph(picture, report) for picture in report.pictures if isinstance(picture, Graph))
+    graph = next(graphs, None)
+    used = {scale.family.colours for scale in map_parts.list_scales(report) if maps["maps"]}
+    if atlas:
+        used.add(OF_MOMENTS.family.colours)
     if not (parts or charts or tables or atlas or graph or any(note.leads for note in report.notes)):
         raise InvalidOption(
             "there is nothing to make a page of: no map, no chart and no table",
@@ -121,12 +120,9 @@ def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Pa
         "answer": None if report.answer is None else asdict(report.answer),
         **maps,
         **pointing,
-        **({"graph": graph[0], **_colours(look, frozenset())} if graph else {}),
-        **(
-            {"atlas": atlas | {"shades": map_parts.describe_scale(OF_MOMENTS)}, **_colours(look, {"lift"})}
-            if atlas
-            else {}
-        ),
+        **(_colours(look, used) if used else {}),
+        "graph": graph,
+        "atlas": atlas,
         "charts": charts,
         "tables": tables,
         "reading": [phrase(f"about.{name}", look.lang) for name, is_there in reading.items() if is_there],
@@ -161,7 +157,6 @@ def _maps(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Part
         "precision": None if precision is None else asdict(precision),
         **map_parts.describe_maps(report, originals, maps, block),
         "exact": [kept is cells.EXACT for kept in chosen],
-        **_colours(look, {scale.family.colours for scale in map_parts.list_scales(report)}),
         "factored": closer,
     }
     block *= originals[0].block

@@ -3,7 +3,7 @@
 page/factored.js reads what is written here.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Shaped
@@ -27,7 +27,9 @@ def describe_factors(
     heads = {
         place: each.factors for place, each in enumerate(maps) if each.factors is not None and each.block * block > 1
     }
-    kept = dict(_that_fit(heads))
+    sizes = [of.query.size + of.key.size + of.log_sum_exp.size for of in heads.values()]
+    n_fitting = int((np.cumsum(sizes) * EXACT_BITS / 8 * 4 / 3 <= ROOM).sum())
+    kept = dict([*heads.items()][: max(1, n_fitting)])  # one however large
     if not kept:
         return None, (), ()
     tokens, arrays = Shared(), Shared()
@@ -37,23 +39,12 @@ def describe_factors(
     numbers = [np.concatenate([of.query.ravel(), of.key.ravel(), of.log_sum_exp]) for of in kept.values()]
     said = [phrase("about.factors", language)]
     if without := [maps[place].title for place in heads if place not in kept]:
-        name = "about.without_one" if len(without) == 1 else "about.without"
-        said.append(phrase(name, language, n=len(without), first=without[0]))
+        said.append(phrase("about.without", language, n=len(without), first=without[0]))
     return (
         {"maps": described, "tokens": [*tokens.values()], "arrays": [*arrays.values()]},
         tuple(pack(each[None], EXACT) for each in numbers),
         tuple(said),
     )
-
-
-def _that_fit(heads: Mapping[int, WeightFactors]) -> Iterator[tuple[int, WeightFactors]]:
-    """Yield the first heads that fit, and one however large."""
-    total = 0.0
-    for count, (place, head) in enumerate(heads.items()):
-        total += (head.query.size + head.key.size + head.log_sum_exp.size) * EXACT_BITS / 8 * 4 / 3
-        if count and total > ROOM:
-            return
-        yield place, head
 
 
 def _describe_head(of: WeightFactors, tokens: Shared, arrays: Shared) -> Mapping[str, object]:

@@ -108,7 +108,7 @@ function makeView() {
   const isScreen = state.view === "screen"; // on which the rest is asked for
   byId("more").firstElementChild.hidden = !isScreen;
   if (!(isScreen && shown?.isScreen)) byId("more").open = !isScreen;
-  document.querySelector("aside").prepend(byId("readout"));
+  document.querySelector("aside").prepend(byId("readout"), byId("legend"));
   const wasInside = byId("view").contains(document.activeElement) && document.activeElement;
   delete byId("view").dataset.ready;
   byId("status").textContent = "";

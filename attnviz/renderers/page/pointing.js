@@ -17,8 +17,10 @@ makers.overview = (panel) => {
   if (!heads.length) return view;
   const [heading] = panel.children;
   const pointer = new ImagePointer(heads, heading, view.mark);
-  if (hasRoomBeside.matches) byId("beside").append(pointer.part);
-  else {
+  if (hasRoomBeside.matches) {
+    byId("beside").append(pointer.part);
+    byId("readout").before(byId("beside")); // or else it would move while it is pointed at
+  } else {
     pointer.part.append(byId("readout"));
     heading.before(pointer.part); // which may take fewer lines for another place, and would move it
   }

@@ -13,7 +13,6 @@ const SIDE = 132; // pixels of a map without its labels
 const N_KINDS = 6; // that have a colour of their own
 const SAID = /^(?<name>.*?)( ?(?<none>\(.*\)|（没有）)| (?<share>\d+) %)?$/u; // "next token 96 %", of which a text may have none
 const HERE = /; here |；这里 /u; // what a head does in this text that has no name over many
-const KIND_AND_HEAD = /([^,;:，；：]* \d+\.\d+)(?= \d+ %)/u;
 const PAIR = /^(?<query>\d+) .* → (?<key>\d+) /u;
 const LOOKS = 0.25; // weight from which on a head is said to look at a word
 const DARKEST = 0.5; // of a word's tint, so that it stays legible
@@ -120,7 +119,9 @@ makers.screen = (panel) => {
   const [namedBy, ...known] = content.hint.split(" · ");
   const hint = [namedBy, answer && write("ui.boxes")].filter(Boolean).join(" ");
   const line = lineOfKinds(heads);
-  panel.append(byId("readout"), line, ...known.map(overManyTexts), element("p", { class: "hint" }, hint), rows);
+  // What heads do that was measured over many texts, though this one may not show it.
+  const overManyTexts = known.map((said) => element("p", {}, said));
+  panel.append(byId("readout"), line, ...overManyTexts, element("p", { class: "hint" }, hint), rows);
   const draw = () => {
     drawAll(heads.map(({ small }) => small));
     sentence.mark();
@@ -175,12 +176,6 @@ function leadTo({ title, small }) {
     small.button.scrollIntoView({ block: "center" });
   };
   return button(title, lead, { class: "plain" });
-}
-
-// What heads do that was measured over many texts, though this one may not show it: "induction 18.6" stands out.
-function overManyTexts(said) {
-  const parts = said.split(KIND_AND_HEAD).map((part, at) => (at % 2 ? element("b", {}, part) : part));
-  return element("p", {}, ...parts);
 }
 
 // A map with words at its sides, and below it the head's strongest pair.

@@ -4,7 +4,6 @@ import { button, content, copyButton, element, isolated, named, still, write } f
 import { change, makers } from "./state.js";
 
 const NUMBER = /^[+-]?\d[\d,]*(\.\d+)?$/;
-const SORTED = ["heads", "facts"]; // rows of these roles are alike, and so have an order
 
 makers.table = (panel) => {
   for (const each of content.tables) panel.append(shownTable(each));
@@ -25,7 +24,7 @@ export function shownTable(data, all = null) {
   bar.append(copyButton(write("ui.csv"), `${write("ui.csv")}: ${data.title}`, copied));
   const picture = data.picture ? element("img", { src: data.picture, alt: data.title }) : "";
   const around = { class: "wide", tabindex: 0, role: "region", "aria-label": data.title };
-  return element("section", {}, bar, data.thumbs ? tilesOf(data) : "", picture, element("div", around, whole));
+  return element("section", {}, bar, data.thumbs ? tilesOf(data) : "", element("div", around, picture, whole));
 }
 
 // A row as a tile: its picture, its name, and what there is to know of it, in a red frame where it failed.
@@ -43,7 +42,7 @@ function tilesOf({ rows, links, thumbs, role }) {
 function heading(data, { header, unit }, place, order, fill) {
   const title = isolated(unit ? `${header} (${unit})` : header);
   const cell = element("th", { scope: "col", class: data.numeric[place] ? "number" : null });
-  if (!SORTED.includes(data.role) || data.rows.length < 2 || !header) {
+  if (data.rows.length < 2 || !header) {
     cell.append(title);
     return cell;
   }

@@ -62,7 +62,8 @@ export function pictureSection() {
     byId("said").replaceChildren(...said);
     svg.setAttribute("aria-label", write("see.picture", { step: items[choice.step].textContent }));
     drawPicture(svg, work);
-    byId("written").replaceChildren(...writeOut(work).map((line) => element("p", { class: "line" }, line)));
+    const lines = writeOut(work).map((line) => element("code", {}, line));
+    byId("written").replaceChildren(...lines.map((line) => element("p", { class: "line" }, line)));
     const error = chosenLayer().weightsError?.toExponential(0);
     byId("checked").textContent = choice.step === 2 && error ? write("see.checked", { weights: error }) : "";
   };
