@@ -66,24 +66,49 @@ def kill_at_work(worker: subprocess.Popen[bytes], ended: Event) -> None:
     worker.wait(20)
 
 
-def test_a_cluster_gives_the_bytes_of_one_process_though_a_worker_dies(
+def certify(folder: Path, name: str, *signed: str) -> None:
+    """A key and a certificate, by itself or signed by another."""
+    subject = ("-subj", f"/CN={name}", "-days", "2", "-keyout", f"{name}.key", "-out", f"{name}.pem", *signed)
+    new = ("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    subprocess.run([*new, *subject], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.mark.skipif(which("openssl") is None, reason="needs openssl, which makes certificates")
+def test_a_cluster_gives_whom_it_knows_the_bytes_of_one_process_though_a_worker_dies(
     run_cli: RunCli, run_here: RunHere, tmp_path: Path
 ) -> None:
+    """With TLS. Certificates are those of dask's own configuration, which it reads where it is imported."""
+    certify(tmp_path, "authority")
+    certify(tmp_path, "stranger")
+    certify(tmp_path, "me", "-CA", "authority.pem", "-CAkey", "authority.key")
+
+    def configure(name: str) -> dict[str, str]:
+        files = {"CA_FILE": "authority.pem", "CLIENT__CERT": f"{name}.pem", "CLIENT__KEY": f"{name}.key"}
+        return {f"DASK_DISTRIBUTED__COMM__TLS__{key}": str(tmp_path / file) for key, file in files.items()}
+
+    mine = [str(tmp_path / name) for name in ("authority.pem", "me.pem", "me.key")]
+    tls = (part for pair in zip(("--tls-ca-file", "--tls-cert", "--tls-key"), mine, strict=True) for part in pair)
     # Two blocks of texts, and what no worker may work out by itself
     more = ("--split", "train[:33]", "--probe", "repeat", "--ablate", "mean")
     worked(run_here(*arguments(tmp_path / "serial", *more)))
-    with running(tmp_path, 2) as cluster:
+    with running(tmp_path, 2, *tls) as cluster:
+        asked = (*more, "--scheduler-file", str(cluster.file))
         ended = Event()
         killing = Thread(target=kill_at_work, args=(cluster.workers[0], ended))
         killing.start()
-        found = run_cli(*arguments(tmp_path / "dask", *more), "--scheduler-file", cluster.file)
+        found = run_cli(*arguments(tmp_path / "dask", *asked), env=configure("me"))
         ended.set()
         killing.join()
         assert found.exit_code == 0, found.stderr
         assert cluster.workers[0].returncode == -signal.SIGKILL
         assert cluster.workers[1].poll() is None
+        unknown = run_cli(*arguments(tmp_path / "none", *asked), env=configure("stranger"))
     for file in (tmp_path / "serial").iterdir():
         assert file.read_bytes() == (tmp_path / "dask" / file.name).read_bytes(), file.name
+    assert (unknown.exit_code, unknown.out) == (1, b"")
+    error = unknown.stderr.splitlines()[-1]
+    assert error.startswith("error: no dask scheduler answers at ")
+    assert error.endswith(" Check the certificates of dask's configuration, distributed.comm.tls.")
 
 
 @pytest.mark.parametrize("lost", ["scheduler", "workers"])
@@ -137,39 +162,6 @@ def wait_for_line(log: Path, line: str, count: int) -> None:
     while log.read_text(encoding="utf-8").count(line) < count:
         assert time.monotonic() < end
         time.sleep(0.05)
-
-
-def certify(folder: Path, name: str, *signed: str) -> None:
-    """A key and a certificate, by itself or signed by another."""
-    subject = ("-subj", f"/CN={name}", "-days", "2", "-keyout", f"{name}.key", "-out", f"{name}.pem", *signed)
-    new = ("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    subprocess.run([*new, *subject], cwd=folder, check=True, capture_output=True)
-
-
-@pytest.mark.skipif(which("openssl") is None, reason="needs openssl, which makes certificates")
-def test_a_scheduler_with_tls_answers_those_whom_it_knows(run_cli: RunCli, run_here: RunHere, tmp_path: Path) -> None:
-    """Certificates are those of dask's own configuration, which it reads where it is imported."""
-    certify(tmp_path, "authority")
-    certify(tmp_path, "stranger")
-    certify(tmp_path, "me", "-CA", "authority.pem", "-CAkey", "authority.key")
-
-    def configure(name: str) -> dict[str, str]:
-        files = {"CA_FILE": "authority.pem", "CLIENT__CERT": f"{name}.pem", "CLIENT__KEY": f"{name}.key"}
-        return {f"DASK_DISTRIBUTED__COMM__TLS__{key}": str(tmp_path / file) for key, file in files.items()}
-
-    mine = [str(tmp_path / name) for name in ("authority.pem", "me.pem", "me.key")]
-    tls = (part for pair in zip(("--tls-ca-file", "--tls-cert", "--tls-key"), mine, strict=True) for part in pair)
-    asked = ("survey", "--text", "good", "--null", "none", "--print", "csv")
-    with running(tmp_path, 1, *tls) as cluster:
-        of_cluster = (*asked, "--scheduler-file", cluster.file)
-        answered, unknown = (run_cli(*of_cluster, env=configure(name)) for name in ("me", "stranger"))
-    assert answered.exit_code == 0, answered.stderr
-    assert answered.out == run_here(*asked, "--out", "here").out
-    assert (unknown.exit_code, unknown.out) == (1, b"")
-    *notes, error = unknown.stderr.splitlines()
-    assert error.startswith("error: no dask scheduler answers at ")
-    assert error.endswith(" Check the certificates of dask's configuration, distributed.comm.tls.")
-    assert all(note.startswith("note: survey holds 1 of 1 texts") for note in notes)
 
 
 def test_a_scheduler_that_is_not_there_is_one_line(run_here: RunHere, tmp_path: Path) -> None:
