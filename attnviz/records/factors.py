@@ -31,7 +31,6 @@ class Block(NamedTuple):
     keys: slice
     weights: Float32[np.ndarray, "query key"]  # e to the scores less the largest of the row
     logs: Float32[np.ndarray, "query key"]  # logarithms of the weights
-    unit: float  # how many units of `logs` are a nat
     best: Int[np.ndarray, " query"]  # where in the block the largest is
     largest: Float64[np.ndarray, " query"]  # the largest score of each row, in nats
 
@@ -146,7 +145,7 @@ class Factors:
         distances = spread_by_distance(np.abs(self._distances).astype(np.float32), self.query.shape[1])
         for block in self._blocks(head, several):
             apart = distances[block.queries, block.keys]
-            found = walk.read_logarithms(block.weights, block.logs, block.best, apart, block.keys, block.unit)
+            found = walk.read_logarithms(block.weights, block.logs, block.best, apart, block.keys)
             sums = self._check_sums(head, block, found.totals)
             if self.log_sum_exp is None:
                 self._sums[head, block.queries] = sums
@@ -170,11 +169,9 @@ class Factors:
         it.
         """
         n_heads, n_queries, _ = self.query.shape
-        exp, unit = walk.choose_exponential(n_heads * n_queries * self.key.shape[1])
-        query, key = self.query[head] * np.float32(self.scale * unit), self._keys[head * len(self.key) // n_heads]
-        bias = (
-            None if self.bias is None else spread_by_distance(self._spread_biases(head) * np.float32(unit), n_queries)
-        )
+        exp = walk.choose_exponential(n_heads * n_queries * self.key.shape[1])
+        query, key = self.query[head] * np.float32(self.scale), self._keys[head * len(self.key) // n_heads]
+        bias = None if self.bias is None else spread_by_distance(self._spread_biases(head), n_queries)
         hidden = spread_by_distance(np.where(self._within, np.float32(0), MASKED_SCORE), n_queries)
         room = np.empty((2, 0), dtype=np.float32)
         for queries in several:
@@ -197,7 +194,7 @@ class Factors:
             if (largest < MASKED_SCORE / 2).any():
                 raise InvalidRecord("a query attends to nothing", hint="The weights of each query have to sum to 1.")
             exp(np.subtract(logs, largest[:, None], out=logs), weights)
-            yield Block(queries, keys, weights, logs, unit, best, largest.astype(np.float64) / unit)
+            yield Block(queries, keys, weights, logs, best, largest.astype(np.float64))
 
     def _find_reached(self, queries: Queries) -> tuple[slice, tuple[slice, slice]]:
         """Return the keys that the window lets any of these queries see, and those of them on either side that it hides

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 KEYS_AT_ONCE = 2**9  # summing more in float32 loses digits
 # Loading torch takes a second or two; per number it saves half of numpy's 1.4 to 2.7 ns.
 MIN_NUMBERS_FOR_TORCH = 2**28
-BITS_PER_NAT = float(np.log2(np.exp(1)))
 
 
 def count_cores() -> int:
@@ -44,19 +43,19 @@ def count_cores() -> int:
         return os.cpu_count() or 1
 
 
-def choose_exponential(n_numbers: int) -> tuple[Callable[[NDArray[np.float32], NDArray[np.float32]], object], float]:
-    """Return a function that writes exp of its first argument to its second, and its units of logarithms per nat.
+def choose_exponential(n_numbers: int) -> Callable[[NDArray[np.float32], NDArray[np.float32]], object]:
+    """Return a function that writes exp of its first argument to its second.
 
     The choice depends only on how many numbers there will be, so that equal records have equal bits.
     """
     if n_numbers < MIN_NUMBERS_FOR_TORCH:
-        return np.exp, 1.0
+        return np.exp
     import torch
 
-    def exp2(of: Float32[np.ndarray, "*cell"], out: Float32[np.ndarray, "*cell"]) -> None:
-        torch.exp2(torch.from_numpy(of), out=torch.from_numpy(out))
+    def exp(of: Float32[np.ndarray, "*cell"], out: Float32[np.ndarray, "*cell"]) -> None:
+        torch.exp(torch.from_numpy(of), out=torch.from_numpy(out))
 
-    return exp2, BITS_PER_NAT
+    return exp
 
 
 def dot(
@@ -133,9 +132,8 @@ def read_logarithms(
     best: Int[np.ndarray, "*heads query"],
     distances: Float32[np.ndarray, "query key"],
     keys: slice,
-    unit: float = 1.0,
 ) -> WalkedRows:
-    """Describe a block of weights given their logarithms, `unit` of them in a nat, finite also where a weight is 0.
+    """Describe a block of weights given their logarithms in nats, finite also where a weight is 0.
 
     `best` is the place of the largest weight in each row, `distances` how far each key is from each query.
     """
@@ -146,7 +144,7 @@ def read_logarithms(
         keys=keys,
         weights=weights,
         totals=totals,
-        entropies=np.maximum(np.log(totals) - dot(logs, weights) / (unit * totals), 0.0),
+        entropies=np.maximum(np.log(totals) - dot(logs, weights) / totals, 0.0),
         peaks=np.take_along_axis(weights, best[..., None], axis=-1)[..., 0] / totals,
         peak_keys=best + keys.start,
         distances=dot(weights, distances) / totals,

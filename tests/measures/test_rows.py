@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz import records
 from attnviz.measures import rows
 from attnviz.measures.rows import compute_statistics, head_rows, layer_rows
 from attnviz.records import AttentionMaps, walk
@@ -50,7 +49,7 @@ def test_blocks_are_the_real_queries_once(maps: AttentionMaps, at_once: int, mon
 
 
 def test_heads_in_several_threads_have_the_same_bits(maps: AttentionMaps, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "CELLS_AT_ONCE", 1)  # no heads of short texts together
+    monkeypatch.setattr(walk, "CELLS_AT_ONCE", 1)  # no heads of short texts together
     alone, several = compute_statistics(replace(maps), 0), replace(maps)
     monkeypatch.setattr(walk, "CELLS_PER_THREAD", 1)
     monkeypatch.setattr(walk, "count_cores", lambda: walk.MAX_THREADS)
