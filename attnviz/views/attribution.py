@@ -82,7 +82,11 @@ def _tokens_table(found: Sequence[Attribution], tokens: Sequence[str], top_k: in
     scores = found[0].scores
     order = np.argsort(-np.abs(scores), kind="stable")[:top_k]
     digits = 4 if len(found) == 1 else 3
-    columns = (Column("position"), Column("token"), *(Column(each.method, digits=digits) for each in found))
+    columns = (
+        Column("position"),
+        Column("token"),
+        *(Column(each.method, digits=digits) for each in found),
+    )
     rows: list[Row] = [(int(i), tokens[i], *(float(each.scores[i]) for each in found)) for i in order]
     left = len(scores) - len(rows)
     title = "tokens" if left <= 0 else f"the {len(rows)} of {len(scores)} tokens that did most"

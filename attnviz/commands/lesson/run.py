@@ -22,7 +22,12 @@ def lesson(spec: LessonSpec, inputs: Inputs) -> Events:
     """
     language = spec.figure.lang
     found, notices = (describe_example(language), []) if spec.example else describe_sentence(inputs, language)
-    content = {"language": language, "words": list_phrases(language, *PARTS), **found, **describe_measured()}
+    content = {
+        "language": language,
+        "words": list_phrases(language, *PARTS),
+        **found,
+        **describe_measured(),
+    }
     _, name = split_out(spec.figure.out)
     strings = {
         **{name.replace(".", "_"): text for name, text in content["words"].items()},

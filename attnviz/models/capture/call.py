@@ -160,7 +160,11 @@ class Keeper:
     """Hands over what was asked for: see `capture`."""
 
     def __init__(
-        self, take: Callable[[Call], None], choice: LayersAndHeads, factored: bool, at_work: ModulesAtWork
+        self,
+        take: Callable[[Call], None],
+        choice: LayersAndHeads,
+        factored: bool,
+        at_work: ModulesAtWork,
     ) -> None:
         self._take, self._choice, self._at_work = take, choice, at_work
         self._store = at_work.store
@@ -223,7 +227,12 @@ class Keeper:
         return self._keep(seen._replace(allowed=allowed), weights, error, sink, how="multiplied")
 
     def _keep(
-        self, seen: Seen, kept: Tensor | FactoredRows, error: float, sink: Tensor = NO_SINK, how: How = "recomputed"
+        self,
+        seen: Seen,
+        kept: Tensor | FactoredRows,
+        error: float,
+        sink: Tensor = NO_SINK,
+        how: How = "recomputed",
     ) -> int:
         """Hand over weights [row, query, key], or factors, in the order of texts and heads, and return their number."""
         n_heads = seen.shape[-3] if len(seen.shape) > 2 else 1

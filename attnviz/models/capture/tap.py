@@ -87,7 +87,10 @@ _TURNING, _TURN_BACK, _AT_WORK = threading.Lock(), ExitStack(), set[object]()
 
 @contextmanager
 def capture(
-    take: Callable[[Call], None], choice: LayersAndHeads = EVERY, *, factored: bool = False
+    take: Callable[[Call], None],
+    choice: LayersAndHeads = EVERY,
+    *,
+    factored: bool = False,
 ) -> Iterator[Capture]:
     """Hand every attention that this thread computes to `take`, right when it is made. Nothing is kept here.
 

@@ -294,7 +294,11 @@ class HuggingFaceModel:
             *((("generate", self.extras.generate), ("generated_ids", ids)) if read.written else ()),
         )
         facts = replace(
-            facts_of(group), causal=causal, keep=self.spec.keep, tokens_in_text=read.source.n_tokens, chosen=read.pieces
+            facts_of(group),
+            causal=causal,
+            keep=self.spec.keep,
+            tokens_in_text=read.source.n_tokens,
+            chosen=read.pieces,
         )
         return self._provenance("".join((text, *facts.chosen)), text_name, settings, facts)
 

@@ -81,7 +81,14 @@ def _make_plain(value: object) -> object:
 MAX_BYTES = 4_096
 MORE = "--json in the place of --print brief has every number"
 # Reports, rows of a table, notes and characters of a text, from the most that may be kept to what fits in any case.
-SIZES = ((20, 16, 12, 300), (10, 8, 8, 200), (5, 4, 5, 160), (3, 2, 3, 120), (1, 2, 2, 80), (1, 0, 1, 60))
+SIZES = (
+    (20, 16, 12, 300),
+    (10, 8, 8, 200),
+    (5, 4, 5, 160),
+    (3, 2, 3, 120),
+    (1, 2, 2, 80),
+    (1, 0, 1, 60),
+)
 
 
 def render_brief(reports: Iterable[Report]) -> str:
