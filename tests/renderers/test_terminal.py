@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from attnviz.renderers import shades
-from attnviz.renderers.terminal.show import Screen, render
+from attnviz.renderers.terminal.show import Screen, lines
 from attnviz.report import Column, Heatmap, Report, Scale, Table
 from attnviz.specs import FigureOptions, TableKind
 from tests.made import FILM, HOSTILE, cross_maps, provenance, random_maps, record, report, tokens
@@ -23,7 +23,7 @@ SCREENS = [Screen(width, *look) for width, look in product((80, 1), LOOKS)]
 
 
 def shown(kind: TableKind, width: int = 80, of: Report | None = None, **screen: object) -> str:
-    return render(of or report(), kind, Screen(width, **screen))  # type: ignore[arg-type]
+    return "".join(lines(of or report(), kind, Screen(width, **screen)))  # type: ignore[arg-type]
 
 
 def last(text: str) -> list[str]:
@@ -63,7 +63,7 @@ def test_every_kind_says_what_it_is_about(kind: TableKind) -> None:
 @settings(max_examples=12)
 @given(width=st.integers(1, 200), n=st.integers(1, 30), colour=st.booleans())
 def test_no_line_is_wider_than_the_screen_unless_one_item_is(width: int, n: int, colour: bool) -> None:
-    text = SGR.sub("", render(report(random_maps(FILM[:n] * (n // 14 + 1))), "heatmap", Screen(width, colour)))
+    text = SGR.sub("", "".join(lines(report(random_maps(FILM[:n] * (n // 14 + 1))), "heatmap", Screen(width, colour))))
     longest_item = len("strongest pair 10 minute → 10 minute without sinks")
     assert all(cell_len(line) <= max(width, longest_item + 2) for line in text.splitlines())
 
@@ -94,7 +94,7 @@ def test_nothing_raw_gets_through(kind: TableKind, screen: Screen) -> None:
     hostile = report(random_maps(HOSTILE, n_heads=1, made_by=made_by), FigureOptions(title="\x1b]0;t\x07[/]"))
     raw = replace(hostile, title="\x1b[2J\x9b", subtitle="\u202e\u2066\n\t\ud800")  # a report that forgot
     for of in (hostile, raw):
-        text = render(of, kind, screen)
+        text = "".join(lines(of, kind, screen))
         text.encode(screen.encoding)
         plain = SGR.sub("", text) if screen.colour else text
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]", plain)
@@ -180,7 +180,7 @@ def test_digits_can_be_read_on_every_colour(kind: str) -> None:
 @given(width=st.integers(1, 200), n=st.integers(2, 9), causal=st.booleans(), ascii_only=st.booleans())
 def test_full_shows_every_weight(colour: bool, width: int, n: int, causal: bool, ascii_only: bool) -> None:
     of = uneven(n, causal=causal)
-    text = render(of, "full", Screen(width, colour, "ascii" if ascii_only else "utf-8"))
+    text = "".join(lines(of, "full", Screen(width, colour, "ascii" if ascii_only else "utf-8")))
     found = re.findall(r"(?<!\d)[01]\.\d{3}(?!\d)", SGR.sub("", "\n".join(last(text))))
     (heatmap,) = (block for block in of.blocks if isinstance(block, Heatmap))
     assert found == [f"{value:.3f}" for value in heatmap.values[heatmap.allowed].tolist()]
@@ -263,7 +263,7 @@ def test_values_that_are_no_weights_are_shaded_without_digits() -> None:
 @given(width=st.integers(1, 200), kind=st.sampled_from(SHOWN[1:]), colour=st.booleans())
 def test_numbers_of_the_heads_are_whole_at_every_width(width: int, kind: TableKind, colour: bool) -> None:
     of = report()
-    text = SGR.sub("", render(of, kind, Screen(width, colour)))
+    text = SGR.sub("", "".join(lines(of, kind, Screen(width, colour))))
     (heads,) = (table for table in of.tables if table.role == "heads")
     for row in heads.rows:
         for cell, column in zip(row, heads.columns, strict=True):
@@ -312,7 +312,7 @@ COSTS = Table(
 
 
 def test_texts_are_wrapped_where_they_do_not_fit_and_columns_repeated_after_what_they_are_of() -> None:
-    assert render(Report("", "", (COSTS,)), "answer", Screen(40)) == (
+    assert "".join(lines(Report("", "", (COSTS,)), "answer", Screen(40))) == (
         "\n\n\nCosts\n"
         "what          single       multi:8\n"
         "────────────────────────────────────────\n"
@@ -320,7 +320,7 @@ def test_texts_are_wrapped_where_they_do_not_fit_and_columns_repeated_after_what
         "interval      0.8909       0.8961\n"
         "猫坐在垫子上  1            8\n"
     )
-    text = render(Report("", "", (COSTS,)), "top", Screen(20))
+    text = "".join(lines(Report("", "", (COSTS,)), "top", Screen(20)))
     assert text.count("Costs") == 1
     assert text.count("猫坐在") == text.count("95 %") == 3
 
@@ -329,6 +329,6 @@ def test_texts_are_wrapped_where_they_do_not_fit_and_columns_repeated_after_what
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_no_line_of_a_table_is_wider_than_the_screen(width: int, encoding: str) -> None:
     hostile = replace(COSTS, rows=(*COSTS.rows, *((each, "\x1b[2J", "[/]", "a b " * 60) for each in HOSTILE)))
-    text = render(Report("", "", (hostile,)), "full", Screen(width, encoding=encoding))
+    text = "".join(lines(Report("", "", (hostile,)), "full", Screen(width, encoding=encoding)))
     assert "\x1b" not in text
     assert max(map(cell_len, text.splitlines())) <= width

@@ -12,7 +12,7 @@ from attnviz.records import AttentionMaps, Tokens
 from attnviz.records.differences import FILES, NUMBERS, OTHER_BYTES, Diff, Difference, Tolerances
 from attnviz.renderers.cell_text import HIDDEN
 from attnviz.renderers.documents import json as as_json
-from attnviz.renderers.terminal.show import Screen, render
+from attnviz.renderers.terminal.show import Screen, lines
 from attnviz.report import Report
 from attnviz.views.differences import MAX_ROWS, describe_difference, diff_report
 from attnviz.views.record_changes import compare_maps, measure_changes
@@ -98,7 +98,7 @@ def test_the_first_screen_is_small_and_a_document_has_all() -> None:
     kinds = [Difference(f"setting {names[n % 7]}", "a", before="1" * 99, after="2") for n in range(700)]
     many = [replace(NUMBER, head=head, after=2.0 + head) for head in range(MAX_ROWS + 2)]
     report = diff_report(Diff([*many, *kinds, PICTURE], many), SIDES, [])
-    screen = render(report, "answer", Screen(width=80))
+    screen = "".join(lines(report, "answer", Screen(width=80)))
     assert len(screen.splitlines()) <= 15, screen
     assert len(re.findall(r"(?<![\w.])\d[\d.,]*", screen)) <= 20, screen
     assert "And 503 differences of 5 kinds: --print markdown lists them." in words(report)

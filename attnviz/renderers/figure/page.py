@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 from io import BytesIO
 from math import floor
-from typing import NamedTuple
 
 import numpy as np
 from isal import isal_zlib
@@ -37,19 +36,16 @@ LEVEL = 1  # of 0 to 3: the next saves nothing, the last takes as long as zlib
 INCH = 0.0254  # metres
 
 
-class Stamp(NamedTuple):
-    """One line of text in pixels; `left` and `top` are where they begin, from the start of its base line."""
-
-    alpha: UInt8[np.ndarray, "row column"]
-    on_white: UInt8[np.ndarray, "row column 3"]
-    left: int
-    top: int
-    width: float  # pixels from its start to its end
+Stamp = tuple[UInt8[np.ndarray, "row column"], UInt8[np.ndarray, "row column 3"], int, int, float]
 
 
 @lru_cache(maxsize=MAX_CACHED)
 def stamp(text: str, size: float, dpi: int, colour: str = INK, up: bool = False, bold: bool = False) -> Stamp:
-    """Return a text of `size` points in pixels, to the right or `up`: shares of ink, 0 to 255, and where they begin."""
+    """Return a text of `size` points in pixels, to the right or `up`.
+
+    These are its shares of ink, 0 to 255, its colours on white, how many pixels left and above the start of its base
+    line both begin (negative), and how many it is wide from its start to its end.
+    """
     font = open_fonts(bold)
     font.set_size(size, dpi)
     with warnings.catch_warnings():
@@ -69,7 +65,7 @@ def stamp(text: str, size: float, dpi: int, colour: str = INK, up: bool = False,
     if up:
         left, top, alpha = top, -left - alpha.shape[1], np.rot90(alpha)
     on_white = WHITE - alpha[..., None] * (1 - np.array(to_rgb(colour)))
-    return Stamp(alpha, np.round(on_white).astype(np.uint8), left, top, width - 2 * space)
+    return alpha, np.round(on_white).astype(np.uint8), left, top, width - 2 * space
 
 
 class Canvas:

@@ -5,7 +5,6 @@ Lengths are inches from the upper left corner, text sizes points.
 
 import unicodedata
 from collections.abc import Iterator, Sequence
-from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -46,8 +45,7 @@ def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle)
         longest = _beside(paragraphs, size) + max(right for _, right in ends) - min(left for left, _ in ends) + MARGIN
         width = ceil_to_pixel(max(MIN_WIDTH * bigger, longest), look.dpi)
     bar = plan_bar(scale, (width - 2 * MARGIN - bigger, 0.0), width, room)
-    if bar.length + 2 * (MARGIN + bar.beside) > width:
-        least = ceil(10 * (bar.length + 2 * (MARGIN + bar.beside))) / 10
+    if (least := bar.length + 2 * (MARGIN + bar.beside)) > width:
         if look.width is not None:
             raise refuse_width(picture.name, look, sizes, least)
         width = ceil_to_pixel(least, look.dpi)

@@ -100,16 +100,11 @@ def _fold(page: ScreenLayout, table: Table, widths: Sequence[int]) -> list[list[
 
 MIN_ROWS, MAX_ROWS = 5, 10  # of the table of an answer
 
-__all__ = ["Screen", "lines", "render"]
-
-
-def render(report: Report, table: TableKind, screen: Screen) -> str:
-    """Render the whole report as text that ends with a newline; nothing for "none"."""
-    return "".join(lines(report, table, screen))
+__all__ = ["Screen", "lines"]
 
 
 def lines(report: Report, table: TableKind, screen: Screen) -> Iterator[str]:
-    """Yield the report line by line, so that large maps need not be held as text."""
+    """Yield the report line by line, each with its newline, so that large maps need not be held as text."""
     if table == "none":
         return
     page = ScreenLayout(screen)

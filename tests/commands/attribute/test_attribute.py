@@ -18,7 +18,7 @@ from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.attribution import METHODS
 from attnviz.options import build
 from attnviz.records import Provenance
-from attnviz.renderers.terminal.show import Screen, render
+from attnviz.renderers.terminal.show import Screen, lines
 from attnviz.report import Heatmap, Note, Report
 from attnviz.running import Progress, Result
 from attnviz.table.numbers import Numbers
@@ -64,10 +64,10 @@ def test_a_text_is_shaded_by_sides_and_its_shares_are_said(tmp_path: Path) -> No
 
 def test_a_terminal_shows_sides_with_and_without_colour(tmp_path: Path) -> None:
     found = report(inline_text=TEXT, out=str(tmp_path))
-    plain = render(found, "heads", Screen(80, False, "utf-8", False))
+    plain = "".join(lines(found, "heads", Screen(80, False, "utf-8", False)))
     assert "+++boring" in plain
     assert "---wonderful" in plain
-    coloured = render(found, "heads", Screen(80, True, "utf-8", True))
+    coloured = "".join(lines(found, "heads", Screen(80, True, "utf-8", True)))
     assert "+++boring" not in coloured
     assert coloured.count("\x1b[38;5;") > 8
 

@@ -15,7 +15,7 @@ from attnviz.commands.explain.answer.why import explain_answer, find_reason
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.decomposition.stream import Stream
 from attnviz.records.attribution import HeadName, Question, Writer
-from attnviz.renderers.terminal.show import Screen, render
+from attnviz.renderers.terminal.show import Screen, lines
 from tests.pretrained import decoder
 from tests.process import ROOT
 
@@ -115,5 +115,5 @@ def test_the_documents_example_is_what_is_printed() -> None:
     asked = re.findall(r'attnviz explain --model smollm2 "(.*)"$', text, re.MULTILINE)[0]
     screen, quote = re.findall(r"```text\n(.*?)```", text, re.DOTALL)[0], re.findall("^> (.*)", text, re.MULTILINE)
     explained = attnviz.explain("smollm2", asked).report
-    assert render(explained, "answer", Screen(80)) == screen
-    assert " ".join(quote) in " ".join(render(explained, "full", Screen(80)).split())
+    assert "".join(lines(explained, "answer", Screen(80))) == screen
+    assert " ".join(quote) in " ".join("".join(lines(explained, "full", Screen(80))).split())

@@ -31,7 +31,7 @@ from attnviz.models.loading import find_model
 from attnviz.models.protocols import EVERY, MEASURED, LayersAndHeads
 from attnviz.options import build
 from attnviz.records import AttentionMaps
-from attnviz.renderers.terminal.show import Screen, render
+from attnviz.renderers.terminal.show import Screen, lines
 from attnviz.running import Progress, Result
 from attnviz.specs import ModelOptions, TextOptions
 from attnviz.table.numbers import Numbers
@@ -263,10 +263,10 @@ def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
     costs = tuple(HeadCost(kind, (head,), none, none) for kind, head in labels)
     fallen = replace(found, attended=changed, facts=replace(facts, costs=costs))
     assert len(fallen.tables.names) == 2  # nothing is lost without them
-    shown = render(whole, "answer", Screen(80))
+    shown = "".join(lines(whole, "answer", Screen(80)))
     assert shown.count("\n") <= 30, shown
     assert "All heads and measures, words, extreme texts: --table full" in shown
-    assert render(whole, "full", Screen(80)).count("\n") > 150
+    assert "".join(lines(whole, "full", Screen(80))).count("\n") > 150
     assert [head["names"] for head in known(whole.atlas)["heads"] if head["names"]] == [
         (("previous token", "60 %"),),
         (("previous token", "90 %"),),

@@ -12,7 +12,7 @@ from attnviz.commands.train.predict import prediction_rows, predictions_report
 from attnviz.measures.classification import draw_calibrated_error
 from attnviz.records.answers import AnswerInfo, Prediction
 from attnviz.renderers.documents.json import write_alone
-from attnviz.renderers.terminal.show import Screen, render
+from attnviz.renderers.terminal.show import Screen, lines
 from attnviz.report import Report, Table
 from tests.made import table
 
@@ -117,7 +117,7 @@ def test_scores_by_hand() -> None:
         [(2 / 3 + 4 / 5) / 2, 2 / 3, 4 / 5, calibration, loss, 0.75]
     )
     assert notes(of) == [RIGHT]
-    assert "macro F1 0.733" in [" ".join(line.split()) for line in render(of, "top", Screen(80)).splitlines()]
+    assert "macro F1 0.733" in [" ".join(line.split()) for line in "".join(lines(of, "top", Screen(80))).splitlines()]
 
 
 def test_confusion_has_given_labels_as_rows() -> None:

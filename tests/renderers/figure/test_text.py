@@ -96,7 +96,7 @@ from attnviz.report import FigureStyle
 from tests.renderers.figure.reports import labelled, report
 shown = report(labelled(["⊥ a"]))
 exec(sys.argv[1])
-sys.stdout.buffer.write(stamp("⊥ a", 10, 100).alpha.tobytes() + repr(extent("⊥ a", 10)).encode())
+sys.stdout.buffer.write(stamp("⊥ a", 10, 100)[0].tobytes() + repr(extent("⊥ a", 10)).encode())
 sys.stdout.buffer.write(next(svg(shown, FigureStyle()))[1])
 """
 BOLD = 'matplotlib.rcParams["font.weight"] = "bold"'
