@@ -3,6 +3,7 @@ import { maps, pictures } from "./content.js";
 import { button, content, copyButton, element, isolated, named, still, write } from "./dom.js";
 import { change, makers } from "./state.js";
 
+const SORTED = ["heads", "facts"]; // rows of these roles are alike, and so have an order
 const NUMBER = /^[+-]?\d[\d,]*(\.\d+)?$/;
 
 makers.table = (panel) => {
@@ -42,7 +43,7 @@ function tilesOf({ rows, links, thumbs, role }) {
 function heading(data, { header, unit }, place, order, fill) {
   const title = isolated(unit ? `${header} (${unit})` : header);
   const cell = element("th", { scope: "col", class: data.numeric[place] ? "number" : null });
-  if (data.rows.length < 2 || !header) {
+  if (!SORTED.includes(data.role) || data.rows.length < 2 || !header) {
     cell.append(title);
     return cell;
   }
