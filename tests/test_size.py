@@ -22,7 +22,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
     "tests/commands": 6352,
-    "tests/models": 4546,
+    "tests/models": 4556,
     "tests/renderers": 3974,
     "attnviz/renderers/page": 3725,
     "tests": 3193,
@@ -38,7 +38,7 @@ MAX_CODE_LINES = {
     "attnviz/measures": 1130,
     "tests/views": 1116,
     "attnviz/commands/batch": 1184,
-    "tests/measures": 1026,
+    "tests/measures": 1025,
     "attnviz/records": 1285,
     "attnviz/models/huggingface": 1824,
     "attnviz/commands/explain": 706,
@@ -60,7 +60,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/attribute": 278,
     "attnviz/renderers/documents": 283,
     "attnviz/table": 314,
-    "tests/table": 186,
+    "tests/table": 177,
     "attnviz/python": 230,
     "attnviz/commands/render": 149,
     "attnviz/renderers": 130,

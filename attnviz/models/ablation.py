@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from copy import deepcopy
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,7 +21,6 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from attnviz.errors import InvalidModel, InvalidSelection, InvalidText
-from attnviz.models.attribution import Attributable
 from attnviz.models.attribution.operators import AttendingCall, attending
 from attnviz.models.checkpoint import Classifier
 from attnviz.models.predicting import WIDTH, Ids, pad, probabilities
@@ -78,14 +77,7 @@ def find_projecting_layers(root: nn.Module, projections: Sequence[OutputWeights]
     return []
 
 
-class Projecting(AttentionModel, Protocol):
-    """A model that knows its output projections."""
-
-    def list_projections(self) -> list[OutputWeights]:
-        """List the linear layers that read the heads of each layer, as far as there are some."""
-
-
-def remove_heads(model: Projecting, spec: ModelOptions) -> None:
+def remove_heads(model: AttentionModel, spec: ModelOptions) -> None:
     """Remove the heads that options name, for good.
 
     Raises InvalidSelection for a head that there is not, InvalidModel where heads have no projection of their own.
@@ -210,11 +202,6 @@ def answers_without_heads(
                     rows.append(_answers(classifier, ids, n_heads))
             found[kind] = np.concatenate(rows)
     return whole, found
-
-
-@runtime_checkable
-class Silenceable(Attributable, Projecting, Protocol):
-    """A model whose heads can be silenced while it answers."""
 
 
 def answers_with_heads(

@@ -120,18 +120,25 @@ class RandomReference(ModelReference):
 
 def single(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference | None:
     """Refer to the model of one head of full width."""
-    return None if ":" in spec.model else _choose_trained_or_random(spec, extras, "single", _one_head(spec))
+    return None if ":" in spec.model else multi(spec, extras)
 
 
 def multi(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference:
-    """Refer to a model of as many heads as are written, or 8."""
-    n_heads = _heads(spec)
-    return _choose_trained_or_random(spec, extras, "single" if n_heads == 1 else f"multi:{n_heads}", n_heads)
+    """Refer to a model of as many heads as are written, or 8.
+
+    It is the one that came with attnviz if there is one and nothing else was asked of it, else one to be made.
+    """
+    n_heads = _count_heads(spec)
+    name = "single" if n_heads == 1 else f"multi:{n_heads}"
+    folder = SHIPPED / name.replace(":", "-")
+    if (spec.d_model, spec.layers, spec.vocab, spec.tokenizer) == (None,) * 4 and folder.is_dir():
+        return TrainedReference(spec, extras, name, n_layers=LAYERS, n_heads=n_heads, folder=folder)
+    return replace(_random(spec, extras, name, n_heads), trained_relatives=RELATIVES)
 
 
 def random(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference:
     """Refer to random weights, whatever is asked."""
-    n_heads = _heads(spec)
+    n_heads = _count_heads(spec)
     return _random(spec, extras, f"random:{n_heads}", n_heads)
 
 
@@ -139,7 +146,7 @@ def dot(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference | None:
     """Refer to the model of one head, one layer and no projections."""
     if ":" in spec.model:
         return None
-    reference = replace(_random(spec, extras, "dot", _one_head(spec)), projected=False)
+    reference = replace(_random(spec, extras, "dot", _count_heads(spec)), projected=False)
     if reference.n_layers != 1:
         raise InvalidOption(f"--layers {spec.layers} with --model dot", hint="Unprojected attention has one layer.")
     return reference
@@ -163,33 +170,16 @@ def one_size(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference | 
     )
 
 
-def _choose_trained_or_random(spec: ModelOptions, extras: PretrainedOptions, name: str, n_heads: int) -> ModelReference:
-    """Return the model that came with attnviz if there is one and nothing else was asked of it, else one to be made."""
-    folder = SHIPPED / name.replace(":", "-")
-    if (spec.d_model, spec.layers, spec.vocab, spec.tokenizer) == (None,) * 4 and folder.is_dir():
-        return TrainedReference(spec, extras, name, n_layers=LAYERS, n_heads=n_heads, folder=folder)
-    return replace(_random(spec, extras, name, n_heads), trained_relatives=RELATIVES)
-
-
-def _one_head(spec: ModelOptions) -> int:
-    if spec.heads not in (None, 1):
-        raise InvalidOption(
-            f"--heads {spec.heads} contradicts --model {spec.model}, which has one head",
-            hint=f"Leave out --model, or use --model multi:{spec.heads}.",
-        )
-    return 1
-
-
-def _heads(spec: ModelOptions) -> int:
-    """Return the number of heads in `multi:N`, in `--heads N`, or the default."""
-    _, colon, written = spec.model.partition(":")
-    if not colon:
-        return DEFAULT_HEADS if spec.heads is None else spec.heads
-    if not SIZE.fullmatch(written):
+def _count_heads(spec: ModelOptions) -> int:
+    """Return the number of heads in `multi:N`, of a model that has one, in `--heads N`, or the default."""
+    kind, colon, written = spec.model.partition(":")
+    if colon and not SIZE.fullmatch(written):
         raise InvalidModel(f"no model {spec.model[:40]!r}", hint="Write the number of heads as in multi:8.")
-    if spec.heads is not None and spec.heads != int(written):
+    usual = DEFAULT_HEADS if spec.heads is None else spec.heads
+    n_heads = int(written) if colon else 1 if kind in ("single", "dot") else usual
+    if spec.heads not in (None, n_heads):
         raise InvalidOption(f"--heads {spec.heads} contradicts --model {spec.model}", hint="Give one of them.")
-    return int(written)
+    return n_heads
 
 
 def _random(spec: ModelOptions, extras: PretrainedOptions, name: str, n_heads: int) -> RandomReference:

@@ -110,16 +110,13 @@ MAX_INT8 = 127  # of int8, symmetric around 0
 SCALE = ".scale"  # beside a matrix of int8: what a one stands for in each of its rows
 
 
-@dataclass(frozen=True)
-class Config:
+@dataclass(frozen=True, kw_only=True)
+class Config(ClassifierConfig):
     """What config.json says beside its schema."""
 
     trained: bool
     max_tokens: int
     keep: KeepKind
-    encoder: EncoderConfig
-    labels: tuple[str, ...]
-    pool: PoolKind
 
 
 @dataclass(frozen=True, eq=False)

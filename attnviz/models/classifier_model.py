@@ -25,8 +25,9 @@ from attnviz.models.checkpoint import Checkpoint
 from attnviz.models.device import enough_memory, pick, seeded
 from attnviz.models.encoder import DotEncoder, Encoder, EncoderConfig
 from attnviz.models.encoder_model import EncoderModel, size_of
-from attnviz.models.predicting import predict
+from attnviz.models.predicting import answer_texts, classify
 from attnviz.models.protocols import MEASURED
+from attnviz.models.tokenizer import Encoding
 from attnviz.records.answers import AnswerInfo, Prediction
 from attnviz.records.attribution import Question
 from attnviz.specs import KeepKind, ModelOptions, VocabularyOptions
@@ -108,12 +109,14 @@ class ClassifierModel(EncoderModel):
         return answers_with_heads(self.saved.classifier, self.attentions[layer], ids, kept)
 
     def classify(self, documents: Sequence[Document]) -> Iterator[Prediction]:
-        """Yield one prediction per text, in order. Raises TooLarge, and InvalidText for one without tokens, by name."""
-        limited = replace(self.saved, max_tokens=self.spec.max_tokens or self.max_tokens, keep=self.spec.keep)
-        texts, names = (each.text for each in documents), [each.name for each in documents]
-        answers = predict(limited, texts, names, self.spec.max_memory)
-        for each, answer in zip(documents, answers, strict=True):
-            yield replace(answer, gold=each.label)
+        """Return one prediction per text, in order. Raises TooLarge, InvalidText for one without tokens, by name."""
+        max_tokens = self.spec.max_tokens or self.max_tokens
+        read = partial(self.tokenizer.encode, max_tokens=max_tokens, keep=self.spec.keep)
+        return classify(documents, read, self._answer)
+
+    def _answer(self, encodings: Sequence[Encoding]) -> np.ndarray:
+        ids = [np.array(each.ids) for each in encodings]
+        return answer_texts(self.saved.classifier, ids, self.spec.max_memory)
 
 
 def checkpoint_model(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from attnviz.bounded import MAX_JSON, read_bytes
-from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection
+from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models import FORMATS, MODELS
 from attnviz.models.attribution import Attributable
 from attnviz.models.decomposition import Decomposable
@@ -27,7 +27,6 @@ NAME_IN_CARD = tuple(
     for before in (r"^model-index:\s*-\s*name:[ \t]*", r"^#[ \t]+")
 )
 WRITERS = "--generate takes a decoder such as Llama or GPT-2, or an encoder-decoder: a folder, or a name on the hub."
-HEAD = re.compile(r"-?[0-9]{1,6}\.-?[0-9]{1,6}")
 UNTELLING = {"model", "models", "checkpoint", "weights", "output", "out"}  # what folders of any model are called
 
 
@@ -108,10 +107,6 @@ def find_model(spec: ModelOptions, extras: PretrainedOptions = NO_EXTRAS) -> Mod
     for plugin in (*(plugin for plugin in MODELS if plugin.name == kind), *FORMATS):
         reference: ModelReference | None = load(plugin)(spec, extras)
         if reference is not None:
-            for each in ",".join(spec.without).split(",") if spec.without else ():
-                if not HEAD.fullmatch(each.strip()):
-                    hint = "Write LAYER.HEAD: 16.0,23.3."
-                    raise InvalidSelection(f"--without {each[:40]!r} does not name a head", hint=hint)
             return replace(reference, name=reference.name + spec.removal)
     hint = "A text goes with --text." if len(spec.model.split()) > 2 else suggest_name(spec.model, names)
     raise InvalidModel(f"no model or checkpoint folder {spec.model[:80]!r}", hint=hint)

@@ -4,8 +4,7 @@ Ids of texts are cut to size and padded to tensors.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import count, islice
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -13,13 +12,14 @@ from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from attnviz.bounded import check_room
+from attnviz.chats import Document
 from attnviz.errors import InvalidModel, InvalidText
-from attnviz.models.checkpoint import Checkpoint, Classifier
+from attnviz.models.checkpoint import Classifier
 from attnviz.models.device import enough_memory
 from attnviz.models.encoder import PAD_ID
 from attnviz.models.protocols import WINDOW
 from attnviz.models.sizes import BASE, FLOAT32, count_kept
-from attnviz.models.tokenizer import EMPTY
+from attnviz.models.tokenizer import Encoding
 from attnviz.records.answers import AnswerKind, Prediction
 from attnviz.specs import KeepKind
 
@@ -110,35 +110,49 @@ WIDTH = 16  # tokens that widths of batches are multiples of, so that memory tha
 STATES = 16  # numbers of d_model for each token, measured: states, projections, feed-forward
 
 
-def predict(
-    saved: Checkpoint, texts: Iterable[str], names: Sequence[str] = (), max_memory: float = math.inf
+def classify(
+    documents: Sequence[Document],
+    read: Callable[[str], Encoding],
+    compute: Callable[[Sequence[Encoding]], Float[np.ndarray, "text answer"]],
+    kind: AnswerKind = "label",
 ) -> Iterator[Prediction]:
-    """Yield one answer per text, in order, within so many GiB of the process.
+    """Yield one prediction per text, in order, with a window of the texts in memory.
 
-    Raises InvalidText for a text without tokens, by its name if it has one, TooLarge before a batch is too large.
+    `read` cuts a text into tokens, `compute` answers several. Raises InvalidText for a text without tokens, by its
+    name, and as `compute` does.
     """
-    remaining = saved.tokenizer.ids(texts)
-    named = iter(names) if names else (f"text {place}" for place in count())
-    while window := list(islice(remaining, WINDOW)):
-        n_markers = int(saved.tokenizer.classify)
-        of_window = list(islice(named, len(window)))
-        for name, ids in zip(of_window, window, strict=True):
-            if len(ids) == n_markers:
-                raise InvalidText(f"no tokens in {name}", hint=EMPTY)
-        read = [cut_text(ids, saved.max_tokens, saved.keep, n_markers) for ids in window]
-        longest = max(map(len, read))
-        n_texts, config = min(BATCH, len(read), max(1, BATCH_TOKENS // longest)), saved.classifier.config.encoder
-        needed = BASE + 2 * sum(parameter.nbytes for parameter in saved.classifier.parameters())
-        needed += FLOAT32 * STATES * config.d_model * n_texts * longest
-        if config.max_distance and n_texts > 1:  # else the kernel holds nothing for pairs of tokens
-            needed += 2 * FLOAT32 * config.n_heads * n_texts * longest**2
-        check_room(f"texts of {longest:,} tokens, {n_texts} at a time,", needed, max_memory)
-        with enough_memory():
-            found = probabilities(saved.classifier, logits(saved.classifier, read))
+    for start in range(0, len(documents), WINDOW):
+        window, encodings = documents[start : start + WINDOW], list[Encoding]()
+        for each in window:
+            try:
+                encodings.append(read(each.text))
+            except InvalidText as error:
+                raise InvalidText(f"{each.name}: {error.problem}", hint=error.hint) from error
+        found = compute(encodings)
         check_finite(found)
-        for name, ids, kept, row in zip(of_window, window, read, found, strict=True):
-            counts = len(ids) - n_markers, len(kept) - n_markers, int((kept == saved.tokenizer.unknown_id).sum())
-            yield Prediction(name, tuple(row.tolist()), None, *counts)
+        for document, encoding, row in zip(window, encodings, found.tolist(), strict=True):
+            n_read = len(encoding.ids) - sum(encoding.tokens.special)
+            counts = encoding.n_tokens, n_read, sum(encoding.tokens.unknown)
+            probabilities, scores = ((), tuple(row)) if kind == "score" else (tuple(row), ())
+            yield Prediction(document.name, probabilities, document.label, *counts, scores)
+
+
+def answer_texts(
+    classifier: Classifier, texts: Sequence[Ids], max_memory: float = math.inf
+) -> Float[np.ndarray, "text label"]:
+    """Return calibrated probabilities of texts that are cut, within so many GiB of the process.
+
+    Raises TooLarge before a batch is too large.
+    """
+    longest, config = max(map(len, texts)), classifier.config.encoder
+    n_texts = min(BATCH, len(texts), max(1, BATCH_TOKENS // longest))
+    needed = BASE + 2 * sum(parameter.nbytes for parameter in classifier.parameters())
+    needed += FLOAT32 * STATES * config.d_model * n_texts * longest
+    if config.max_distance and n_texts > 1:  # else the kernel holds nothing for pairs of tokens
+        needed += 2 * FLOAT32 * config.n_heads * n_texts * longest**2
+    check_room(f"texts of {longest:,} tokens, {n_texts} at a time,", needed, max_memory)
+    with enough_memory():
+        return probabilities(classifier, logits(classifier, texts))
 
 
 def logits(classifier: Classifier, texts: Sequence[Ids]) -> Float[Tensor, "text label"]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from attnviz.chats import Document
+    from attnviz.models.ablation import OutputWeights
     from attnviz.models.tokenizer import Encoding
     from attnviz.records import AttentionMaps
     from attnviz.records.answers import AnswerInfo, Prediction
@@ -139,6 +140,9 @@ class AttentionModel(Protocol):
 
     def attention_of_ids(self, ids: Sequence[int], text_name: str = "ids") -> AttentionMaps:
         """Attend over tokens that are no text's, between the markers that it puts around one. Raises TooLarge."""
+
+    def list_projections(self) -> list[OutputWeights]:
+        """List the linear layers that read the heads of each layer, as far as there are some."""
 
     def with_first_weights(self, seed: int) -> AttentionModel:
         """Return the same architecture and tokenizer, its weights as training begins with them.

@@ -15,7 +15,7 @@ from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.attribution import METHODS
 from attnviz.models.attribution.held import HeldPass
 from attnviz.models.attribution.operators import AttendingCall, WordInputs, attending
-from attnviz.models.attribution.subject import Answering, Subject, attribute, frozen, make_labelled_subject
+from attnviz.models.attribution.subject import Answering, Subject, attribute, make_labelled_subject
 from attnviz.models.capture.tap import Operators
 from attnviz.models.checkpoint import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
@@ -72,7 +72,9 @@ def test_gradients_of_weights_under_a_kernel_are_those_of_autograd(kind: str, au
     pytest.importorskip("transformers", reason=NEEDS)
     fused, eager = (built(kind, each, auto) for each in (kernel, "eager"))
     seen, given = Softmaxes(), {"input_ids": IDS} | ({"decoder_input_ids": IDS[:, :3]} if kind == "t5" else {})
-    with frozen(fused), frozen(eager), torch.enable_grad():
+    for each in (fused, eager):
+        each.requires_grad_(False)
+    with torch.enable_grad():
         words = eager.get_input_embeddings().weight
         with WordInputs(words), seen:
             logit = eager(**given).logits.flatten()[1]
@@ -140,7 +142,8 @@ def test_held_passes_give_the_same_logit_and_add_up_to_it(kind: str, kernel: str
             parameter.add_(0.1 * torch.randn_like(parameter))
         expected = model(input_ids=IDS).logits.flatten()[1]
     held = HeldPass(model.get_input_embeddings().weight, model)
-    with frozen(model), torch.enable_grad(), held.hooks(), held:
+    model.requires_grad_(False)
+    with torch.enable_grad(), held.hooks(), held:
         logit = model(input_ids=IDS).logits.flatten()[1]
     (gradient,) = torch.autograd.grad(logit, held.vectors)
     assert logit.item() == pytest.approx(float(expected), abs=1e-5)

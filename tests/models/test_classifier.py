@@ -1,8 +1,9 @@
 """Classifiers: pooling by hand, a temperature that is known beforehand, and each text as if it were alone."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -11,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from attnviz.chats import Document
 from attnviz.errors import InvalidText, TooLarge
 from attnviz.models import predicting
 from attnviz.models.checkpoint import Checkpoint, Classifier, ClassifierConfig, fit_temperature
 from attnviz.models.encoder import EncoderConfig
-from attnviz.models.predicting import pad, predict, probabilities
-from attnviz.models.tokenizer import train
+from attnviz.models.predicting import answer_texts, classify, pad, probabilities
+from attnviz.models.tokenizer import Encoding, train
 from attnviz.records.answers import Prediction
 from attnviz.specs import KeepKind, PoolKind, VocabularyOptions
 from tests.models.captures import drawn
@@ -171,6 +173,15 @@ def test_each_answer_is_that_of_its_text_alone(pool: PoolKind, texts: list[str],
         assert answer.n_tokens == answer.n_read == len(written.split())
 
 
+def predict(by: Checkpoint, texts: Sequence[str], max_memory: float = math.inf) -> Iterator[Prediction]:
+    documents = [Document(each, f"text {place}", "") for place, each in enumerate(texts)]
+
+    def answer(encodings: Sequence[Encoding]) -> np.ndarray:
+        return answer_texts(by.classifier, [np.array(each.ids) for each in encodings], max_memory)
+
+    return classify(documents, partial(by.tokenizer.encode, max_tokens=by.max_tokens, keep=by.keep), answer)
+
+
 def n_tokens(answers: Sequence[Prediction]) -> list[tuple[int, int]]:
     return [(answer.n_tokens, answer.n_read) for answer in answers]
 
@@ -187,7 +198,7 @@ def test_tokens_are_counted_without_markers(pool: PoolKind, n_read: int, keep: K
 @pytest.mark.parametrize("window", [1, 2, 99])
 def test_a_text_without_tokens_is_named(pool: PoolKind, window: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(predicting, "WINDOW", window)
-    with pytest.raises(InvalidText, match="no tokens in text 3"):
+    with pytest.raises(InvalidText, match="text 3: no tokens in the text"):
         list(predict(READERS[pool], ["one", "two", "unheard", "<br />", "three"]))
 
 

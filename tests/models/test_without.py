@@ -106,8 +106,8 @@ def test_the_whole_model_stays_whole() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        ({"without": ("0",)}, InvalidSelection, "'0' does not name a head"),
-        ({"without": ("0.mean",)}, InvalidSelection, "'0.mean' does not name a head"),
+        ({"without": ("0",)}, InvalidSelection, "'0' does not say which head of which layer"),
+        ({"without": ("0.mean",)}, InvalidSelection, "the mean over heads is not a head"),
         ({"without": ("3.0",)}, InvalidSelection, "no layer 3"),
         ({"without": ("0.9",)}, InvalidSelection, "no head 9"),
         ({"model": "dot", "without": ("0.0",)}, InvalidModel, "no head can be left out of dot: not every layer"),

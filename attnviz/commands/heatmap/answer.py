@@ -6,6 +6,7 @@ import numpy as np
 
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidOption, InvalidText
+from attnviz.models.attribution import Attributable
 from attnviz.models.protocols import AttentionModel
 from attnviz.records import AttentionMaps
 from attnviz.records.attribution import Question
@@ -20,10 +21,10 @@ def ask_answer(
     None where there is no one answer to these very words: the model has none or several numbers, it knows too few of
     them, it answers by another attention than is drawn, or only one word is there to be left out.
     """
-    from attnviz.models.ablation import Silenceable, silence_heads  # torch has come with the model
+    from attnviz.models.ablation import silence_heads  # torch has come with the model
     from attnviz.models.attribution.methods import leave_one_out
 
-    if not isinstance(model, Silenceable) or maps.keys.mostly_unknown:
+    if not isinstance(model, Attributable) or maps.keys.mostly_unknown:
         return None
     try:
         subject = model.subject(text, maps.provenance.text_name, Question())

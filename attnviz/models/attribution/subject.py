@@ -1,7 +1,6 @@
 """One text, one model and one answer of it, and what a method says of them. Knows torch; no kind of model, no files."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -75,8 +74,9 @@ class Subject:
         return torch.tensor([self.ids], device=self.answering.words.device)
 
     def run(self, watching: WordInputs) -> Float[Tensor, "1"]:
-        """Return the logit that is explained, of a pass over the text that `watching` sees."""
-        with frozen(self.answering.module), enough_memory(), torch.enable_grad(), watching:
+        """Return the logit that is explained, of a pass over the text that `watching` sees; no parameter learns."""
+        self.answering.module.requires_grad_(False)
+        with enough_memory(), torch.enable_grad(), watching:
             logits = self.answering.logits(self.batch)
             found = logits[:, self.answer]
             return found if self.against is None else found - logits[:, self.against]
@@ -167,19 +167,6 @@ def make_labelled_subject(
             raise InvalidOption(f"{model} answers with {len(answers.labels)} numbers", hint=hint)
     answering = replace(answering, answers=answers)
     return make_subject(answering, read, question, partial(_find_answer, answers), answers.labels.__getitem__)
-
-
-@contextmanager
-def frozen(module: nn.Module) -> Iterator[None]:
-    """Let no parameter have a gradient, for as long as it lasts."""
-    learned = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    for parameter in learned:
-        parameter.requires_grad_(False)
-    try:
-        yield
-    finally:
-        for parameter in learned:
-            parameter.requires_grad_(True)
 
 
 def _find_answer(answers: AnswerInfo, name: str, option: str) -> int:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from attnviz.errors import InvalidModel
 from attnviz.models.ablation import OutputWeights, silence_heads
-from attnviz.models.attribution.subject import Subject, frozen
+from attnviz.models.attribution.subject import Subject
 from attnviz.models.capture.captured import Asked
 from attnviz.models.decomposition.blocks import StreamBlock, replace_state
 from attnviz.models.decomposition.stream_pass import FORMS, TOLERANCE, Kernels, StreamPass
@@ -70,7 +70,8 @@ class Stream:
     def __init__(self, subject: Subject) -> None:
         self.subject, part = subject, subject.answering
         self._held = StreamPass(part.words, part.module, subject.provenance.model)
-        with self._held.hooks(), frozen(part.module), torch.enable_grad(), self._held:
+        part.module.requires_grad_(False)
+        with self._held.hooks(), torch.enable_grad(), self._held:
             self._logits = part.logits(subject.batch)[0]
         self.blocks: Sequence[StreamBlock] = self._held.blocks
         if len({block.n_heads for block in self.blocks}) != 1:

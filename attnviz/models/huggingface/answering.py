@@ -24,8 +24,8 @@ from attnviz.models.decomposition.stream_pass import FORMS
 from attnviz.models.device import enough_memory
 from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.huggingface.weights import others_failure
-from attnviz.models.predicting import BATCH, BATCH_TOKENS, batch_by_length, check_finite, read_logits
-from attnviz.models.protocols import EVERY, WINDOW
+from attnviz.models.predicting import BATCH, BATCH_TOKENS, batch_by_length, classify, read_logits
+from attnviz.models.protocols import EVERY
 from attnviz.models.sizes import FLOAT32
 from attnviz.models.tokenizer import Encoding
 from attnviz.records import Facts, Provenance
@@ -234,25 +234,11 @@ class HuggingFaceClassifier(HeadedModel):
         return take_apart(self.subject(text, text_name, question), self.answers.labels.__getitem__)
 
     def classify(self, documents: Sequence[Document]) -> Iterator[Prediction]:
-        """Yield one prediction per text, in order.
+        """Return one prediction per text, in order.
 
         Raises InvalidText for a text without tokens, by its name, TooLarge before a batch is too large.
         """
-        is_score = self.answers.kind == "score"
-        for start in range(0, len(documents), WINDOW):
-            window = documents[start : start + WINDOW]
-            encodings = list[Encoding]()
-            for each in window:
-                try:
-                    encodings.append(self._read(each.text).source)
-                except InvalidText as error:
-                    raise InvalidText(f"{each.name}: {error.problem}", hint=error.hint) from error
-            for document, encoding, row in zip(window, encodings, self._outputs(encodings), strict=True):
-                n_read = len(encoding.ids) - sum(encoding.tokens.special)
-                counts = encoding.n_tokens, n_read, sum(encoding.tokens.unknown)
-                outputs = tuple(row.tolist())
-                probabilities, scores = ((), outputs) if is_score else (outputs, ())
-                yield Prediction(document.name, probabilities, document.label, *counts, scores)
+        return classify(documents, lambda text: self._read(text).source, self._outputs, self.answers.kind)
 
     def _outputs(self, encodings: Sequence[Encoding]) -> np.ndarray:
         """Compute [text, label] of the model. Texts of one length are read together: padding changes some."""
@@ -268,5 +254,4 @@ class HuggingFaceClassifier(HeadedModel):
             ids = torch.tensor([encodings[place].ids for place in places], device=self.device)
             with enough_memory(), torch.inference_mode():
                 found[places] = read_logits(self._logits(ids), self.answers.kind)
-        check_finite(found)
         return found
