@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from copy import deepcopy
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from attnviz.errors import InvalidModel, InvalidSelection, InvalidText
+from attnviz.models.attention import OutputWeights
 from attnviz.models.attribution.operators import AttendingCall, attending
 from attnviz.models.checkpoint import Classifier
 from attnviz.models.predicting import WIDTH, Ids, pad, probabilities
@@ -29,26 +30,6 @@ from attnviz.selection import select_pairs
 from attnviz.specs import ModelOptions
 
 Seen = list[tuple[Tensor, Any]]  # states that a layer read, each with what it gave
-
-
-class OutputWeights(NamedTuple):
-    """The linear layer that reads the heads of one layer, side by side."""
-
-    module: nn.Module
-    n_heads: int
-    by_rows: bool = False  # whether a row of its weight, and not a column, belongs to a number that it reads
-
-    @property
-    def weight(self) -> Float[Tensor, "d_model heads"]:
-        """Return the weight of the layer, to be written to."""
-        found = self.module.weight
-        assert isinstance(found, Tensor)
-        return found.T if self.by_rows else found
-
-    def select(self, numbers: Float[Tensor, "*axes heads"], head: int) -> Float[Tensor, "*axes d_value"]:
-        """Return the part of all heads' numbers, or of the weight, that is a head's, to be written to."""
-        d_value = numbers.shape[-1] // self.n_heads
-        return numbers[..., head * d_value : (head + 1) * d_value]
 
 
 def find_projections(root: nn.Module, run: Callable[[], object]) -> list[OutputWeights]:
@@ -211,11 +192,10 @@ def answers_with_heads(
     classifier.eval()
     found = []
     for few in np.array_split(kept, -(-len(kept) // COPIES)):
-        scale = torch.from_numpy(few.astype(np.float32))[:, None, :, None]
+        is_out = torch.from_numpy(~few)
 
-        def give(heads: Tensor, scale: Tensor = scale) -> Tensor:
-            by_head = heads.reshape(*heads.shape[:-1], scale.shape[2], -1)
-            return torch.flatten(by_head * scale.to(heads.device), -2)
+        def give(heads: Tensor, is_out: Tensor = is_out) -> Tensor:
+            return _replace_heads(heads, torch.zeros_like(heads[0]), is_out)
 
         with torch.inference_mode(), change_heads(attention.get_submodule("output"), give):
             found.append(_answers(classifier, ids, len(few)))
@@ -240,11 +220,12 @@ def _hooks(
     kind: str, attention: nn.Module, n_heads: int, n_tokens: int, theirs: Tensor | None, mean: Tensor | None
 ) -> Iterator[Any]:
     """Yield what watches and changes the layer, so that in copy h head h is replaced."""
+    is_own = torch.eye(n_heads, dtype=torch.bool)
     if theirs is not None:
 
         def ask(_: nn.Module, __: Any, queries: Tensor) -> Tensor:
             places = torch.arange(queries.shape[1], device=queries.device) % len(theirs)
-            return _replace_heads(queries, theirs[places], n_heads)
+            return _replace_heads(queries, theirs[places], is_own)
 
         yield attention.get_submodule("query").register_forward_hook(ask)
         return
@@ -252,15 +233,15 @@ def _hooks(
 
     def give(heads: Tensor) -> Tensor:
         if kind == "zero":
-            return _replace_heads(heads, torch.zeros_like(heads[0]), n_heads)
+            return _replace_heads(heads, torch.zeros_like(heads[0]), is_own)
         alike = values[-1][0, :n_tokens].mean(dim=0) if mean is None or kind == "uniform" else mean.to(heads.device)
-        return _replace_heads(heads, alike.expand_as(heads[0]), n_heads)
+        return _replace_heads(heads, alike.expand_as(heads[0]), is_own)
 
     yield attention.get_submodule("value").register_forward_hook(lambda _, __, output: values.append(output))
     yield change_heads(attention.get_submodule("output"), give)
 
 
-def _replace_heads(states: Tensor, others: Tensor, n_heads: int) -> Tensor:
-    """Return the states of the copies, in copy h with others in the part of head h."""
-    is_own = torch.eye(n_heads, dtype=torch.bool, device=states.device)
-    return torch.where(is_own.repeat_interleave(states.shape[-1] // n_heads, dim=1)[:, None], others, states)
+def _replace_heads(states: Tensor, others: Tensor, is_out: Bool[Tensor, "copy head"]) -> Tensor:
+    """Return the states of the copies, with others in the parts of the heads that are out in a copy."""
+    by_number = is_out.to(states.device).repeat_interleave(states.shape[-1] // is_out.shape[1], dim=1)
+    return torch.where(by_number[:, None], others, states)

@@ -95,6 +95,26 @@ class AttentionOutput(NamedTuple):
     weights: Float[Tensor, "*batch head query key"] | None
 
 
+class OutputWeights(NamedTuple):
+    """The linear layer that reads the heads of one layer, side by side."""
+
+    module: nn.Module
+    n_heads: int
+    by_rows: bool = False  # whether a row of its weight, and not a column, belongs to a number that it reads
+
+    @property
+    def weight(self) -> Float[Tensor, "d_model heads"]:
+        """Return the weight of the layer, to be written to."""
+        found = self.module.weight
+        assert isinstance(found, Tensor)
+        return found.T if self.by_rows else found
+
+    def select(self, numbers: Float[Tensor, "*axes heads"], head: int) -> Float[Tensor, "*axes d_value"]:
+        """Return the part of all heads' numbers, or of the weight, that is a head's, to be written to."""
+        d_value = numbers.shape[-1] // self.n_heads
+        return numbers[..., head * d_value : (head + 1) * d_value]
+
+
 class PositionBias(nn.Module):
     """A learned number per head and distance from query to key, added to the score (Raffel et al. 2020, section 2.1).
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from copy import deepcopy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -16,8 +16,7 @@ from torch import Tensor, nn
 
 from attnviz.bounded import check_room
 from attnviz.errors import ExecutionError, InvalidOption
-from attnviz.models.ablation import OutputWeights
-from attnviz.models.attention import AttentionOutput, DotAttention, MultiHeadAttention, Norms, causal
+from attnviz.models.attention import AttentionOutput, DotAttention, MultiHeadAttention, Norms, OutputWeights, causal
 from attnviz.models.device import enough_memory, seeded, versions
 from attnviz.models.encoder import DotEncoder, Encoder, choose_heads, encoder_factors
 from attnviz.models.protocols import EVERY, LayersAndHeads
@@ -163,7 +162,7 @@ class EncoderModel:
         if not isinstance(self.encoder, Encoder):
             raise InvalidOption(f"{self.name} has no q and k to record", hint="Leave out factored.")
         if self.device.type != "cpu":  # only the CPU's kernel gives the sums of the rows' exponentials
-            on_cpu = self._with(deepcopy(self.encoder), torch.device("cpu"))
+            on_cpu = replace(self, encoder=deepcopy(self.encoder).cpu(), device=torch.device("cpu"))
             return on_cpu.attend_factored(text, text_name, choice)
         layers, heads = choice.layers_of(self.n_layers, self.name), choice.heads_of(self.n_heads, self.name)
         encoding = self.tokenizer.encode(text, self.spec.max_tokens, self.spec.keep)
@@ -187,12 +186,7 @@ class EncoderModel:
         """Return the same encoder before training. Not for a model without attention parameters."""
         with seeded(seed):
             encoder = Encoder(self.encoder.config)
-        return self._with(encoder, self.device)
-
-    def _with(self, encoder: Encoder, device: torch.device) -> EncoderModel:
-        """Return a model of another encoder, which answers nothing."""
-        others = {"encoder": encoder.eval().to(device), "device": device}
-        return EncoderModel(**{field.name: getattr(self, field.name) for field in fields(EncoderModel)} | others)
+        return replace(self, encoder=encoder.eval().to(self.device))
 
     def trace(self, text: str, text_name: str, layer: int, query: int) -> VerifiedTrace:
         """Trace one query's arithmetic in a layer. Raises ExecutionError where the model's own result differs."""

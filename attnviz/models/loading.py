@@ -112,15 +112,12 @@ def find_model(spec: ModelOptions, extras: PretrainedOptions = NO_EXTRAS) -> Mod
     raise InvalidModel(f"no model or checkpoint folder {spec.model[:80]!r}", hint=hint)
 
 
-def refuse_sizes(what: str, spec: ModelOptions) -> None:
-    """Raise InvalidOption for what a model of files brings itself and cannot be chosen."""
-    if spec.heads is not None:
-        raise InvalidOption(f"--heads cannot be chosen for {what}", hint="Leave it out; --head picks what is drawn.")
-    for option, value in (("d-model", spec.d_model), ("layers", spec.layers), ("tokenizer", spec.tokenizer)):
-        if value is not None:
-            raise InvalidOption(f"--{option} cannot be chosen for {what}", hint="Leave it out.")
-    if spec.vocab is not None:
-        raise InvalidOption(f"{what} brings its own vocabulary", hint="Leave out --vocab.")
+def refuse_sizes(what: str, spec: ModelOptions, *others: str) -> None:
+    """Raise InvalidOption for what a model of files brings itself and cannot be chosen, and for other options."""
+    for option in ("heads", "d_model", "layers", "tokenizer", "vocab", *others):
+        if getattr(spec, option) not in (None, False):
+            problem = f"--{option.replace('_', '-')} cannot be chosen for {what}"
+            raise InvalidOption(problem, hint="Leave it out. --head picks what is drawn.")
 
 
 def folder_name(folder: Path) -> str:

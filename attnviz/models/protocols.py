@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from attnviz.chats import Document
-    from attnviz.models.ablation import OutputWeights
+    from attnviz.models.attention import OutputWeights
     from attnviz.models.tokenizer import Encoding
     from attnviz.records import AttentionMaps
     from attnviz.records.answers import AnswerInfo, Prediction

@@ -138,7 +138,7 @@ def test_a_model_that_fails_by_itself(
 
 def test_a_vocabulary_cannot_be_chosen_for_a_model_of_others(whole: Path, run_here: RunHere) -> None:
     asked = ("heatmap", "--model", whole, "--text", "the cat", "--vocab", "v")
-    refused(run_here(*asked), "a pretrained model brings its own vocabulary")
+    refused(run_here(*asked), "--vocab cannot be chosen for a pretrained model")
 
 
 # --- Files of a model that name code: kernels of the hub, modules beside the model, adapters. None is loaded ---

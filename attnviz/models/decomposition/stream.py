@@ -19,7 +19,8 @@ from jaxtyping import Bool, Float, Float64
 from torch import Tensor
 
 from attnviz.errors import InvalidModel
-from attnviz.models.ablation import OutputWeights, silence_heads
+from attnviz.models.ablation import silence_heads
+from attnviz.models.attention import OutputWeights
 from attnviz.models.attribution.subject import Subject
 from attnviz.models.capture.captured import Asked
 from attnviz.models.decomposition.blocks import StreamBlock, replace_state
@@ -75,8 +76,8 @@ class Stream:
             self._logits = part.logits(subject.batch)[0]
         self.blocks: Sequence[StreamBlock] = self._held.blocks
         if len({block.n_heads for block in self.blocks}) != 1:
-            why = "its layers do not all have as many heads" if self.blocks else "it has no numbered layers"
-            raise InvalidModel(f"{subject.provenance.model} cannot be taken apart: {why}", hint=FORMS)
+            why = "cannot be taken apart: it has no numbered layers, or not all of them have as many heads"
+            raise InvalidModel(f"{subject.provenance.model} {why}", hint=FORMS)
         self.logits = self._read_logits()
 
     @property

@@ -17,7 +17,8 @@ from torch.nn.functional import cross_entropy
 from attnviz.bounded import check_room
 from attnviz.chats import Chat, Document
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
-from attnviz.models.ablation import OutputWeights, Seen, find_projecting_layers, repeat_layers, silence_heads
+from attnviz.models.ablation import Seen, find_projecting_layers, repeat_layers, silence_heads
+from attnviz.models.attention import OutputWeights
 from attnviz.models.attribution.subject import Answering, Subject, make_labelled_subject, make_subject
 from attnviz.models.decomposition.stream import Stream, take_apart
 from attnviz.models.decomposition.stream_pass import FORMS

@@ -15,8 +15,8 @@ import torch
 from attnviz.bounded import check_room
 from attnviz.chats import Chat
 from attnviz.errors import InvalidModel, InvalidOption, TooLarge
-from attnviz.models.ablation import OutputWeights, find_projections
-from attnviz.models.attention import Norms
+from attnviz.models.ablation import find_projections
+from attnviz.models.attention import Norms, OutputWeights
 from attnviz.models.attribution.operators import Attending, AttendingCall
 from attnviz.models.capture.call import Call
 from attnviz.models.capture.tap import Capture, capture

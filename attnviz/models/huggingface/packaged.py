@@ -16,7 +16,8 @@ from attnviz.bounded import MAX_JSON, check_file_size, check_room, is_file, read
 from attnviz.display import pluralize
 from attnviz.errors import InvalidModel
 from attnviz.models.huggingface.files import REMOVE, WEIGHTS, ModelFiles, compute_sha256, find_files
-from attnviz.models.huggingface.reference import HuggingFaceReference, refuse_options
+from attnviz.models.huggingface.reference import HuggingFaceReference
+from attnviz.models.loading import refuse_sizes
 from attnviz.models.sizes import FLOAT32
 from attnviz.registry import load
 from attnviz.specs import ModelOptions, PretrainedOptions
@@ -194,7 +195,7 @@ def find_packaged(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceR
     if found.version != model.version or not is_file(source) or source.stat().st_size != model.n_bytes:
         problem = f"{model.package} {found.version} does not hold {model.name} as {model.version} does"
         raise InvalidModel(problem, hint=install)
-    refuse_options(spec)
+    refuse_sizes("a pretrained model", spec, "causal")
     sizes = model.n_layers, model.n_heads
     known = "" if spec.without else model.known_heads
     kind = ConvertedReference if model.converters else PackagedReference

@@ -160,7 +160,7 @@ def find_folder(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceRef
         return None
     if not spec.model or not {"model_type", "architectures"} & found.keys():
         return None
-    refuse_options(spec)
+    refuse_sizes("a pretrained model", spec, "causal")
     return HuggingFaceReference(spec, extras, folder_name(folder), folder=folder)
 
 
@@ -169,7 +169,7 @@ def find_on_hub(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceRef
     ours = [plugin.name for plugin in MODELS]
     if not HUB_NAME.fullmatch(spec.model) or ("/" not in spec.model and get_close_matches(spec.model.lower(), ours)):
         return None
-    refuse_options(spec)
+    refuse_sizes("a pretrained model", spec, "causal")
     return HuggingFaceReference(spec, extras, spec.model.partition("@")[0], hub=spec.model)
 
 
@@ -183,10 +183,3 @@ def _choose_head(classes: Sequence[str], needs: type[object]) -> HeadKind:
         if each.endswith(DECODERS) and needs in (Attributable, Decomposable):
             return "tokens"
     return "none"
-
-
-def refuse_options(spec: ModelOptions) -> None:
-    """Refuse what can be chosen of built-in models only. Raises InvalidOption."""
-    refuse_sizes("a pretrained model", spec)
-    if spec.causal:
-        raise InvalidOption("--causal cannot be chosen for a pretrained model", hint="Leave it out.")

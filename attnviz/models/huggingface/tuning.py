@@ -18,7 +18,8 @@ from torch import Tensor, nn
 
 from attnviz.bounded import MAX_JSON, check_room, parse_json, read_bytes
 from attnviz.errors import InvalidModel
-from attnviz.models.ablation import OutputWeights, find_projecting_layers
+from attnviz.models.ablation import find_projecting_layers
+from attnviz.models.attention import OutputWeights
 from attnviz.models.capture.tap import capture
 from attnviz.models.device import enough_memory
 from attnviz.models.huggingface.files import ADAPTER
