@@ -50,9 +50,7 @@ def diff(spec: DiffSpec) -> Events:
             raise InvalidOption("--again compares BEFORE with itself", hint=f"Leave out {spec.after}.")
         return _again(spec, before, from_file(before), tolerances)
     if spec.after is None:
-        raise InvalidOption(
-            "nothing to compare with", hint="Name it: attnviz diff BEFORE AFTER; or --again of a batch."
-        )
+        raise InvalidOption("nothing to compare with", hint="Name it: attnviz diff BEFORE AFTER; or --again.")
     if spec.root != ".":
         raise InvalidOption("--root is where --again starts from", hint="Leave it out.")
     files = before, _find_file(Path(spec.after))

@@ -70,6 +70,59 @@ class SourceFile:
         """Keep a problem, unless there is one of the same value: the second would only follow from the first."""
         self.problems.setdefault((steps, place), Problem(self.file, place, steps, text))
 
+    def read_value(self, node: Any, steps: Steps) -> Any:
+        """Return a node of YAML as data, and note where it stands. What is refused is told, and None there."""
+        self.values[steps] = _place(node.start_mark)
+        if isinstance(node, yaml.ScalarNode):
+            return self._read_scalar(node, steps)
+        is_list = isinstance(node, yaml.SequenceNode)
+        if node.tag != CORE + ("seq" if is_list else "map"):
+            return self._refuse(node, steps)
+        if is_list:
+            return [self.read_value(item, (*steps, number)) for number, item in enumerate(node.value)]
+        members: dict[str, Any] = {}
+        for key, value in node.value:
+            name = self._read_name(key, steps)
+            if name is None:
+                continue
+            if name in members:
+                first = self.keys[*steps, name][0]
+                self._refuse(key, (*steps, name), f"is written twice, first on line {first}")
+            else:
+                self.keys[*steps, name] = _place(key.start_mark)
+                members[name] = self.read_value(value, (*steps, name))
+        return members
+
+    def _read_name(self, key: Any, steps: Steps) -> Any:
+        """Read a member's name, a text. None where it cannot be one, and then that is told."""
+        if not isinstance(key, yaml.ScalarNode):
+            return self._refuse(key, steps, "a list or a mapping cannot be a name")
+        name = self._read_scalar(key, steps)
+        if isinstance(name, str):
+            return name
+        return self._refuse(key, steps, f"{shorten(name)} cannot be a name; quotes make it one")
+
+    def _read_scalar(self, node: Any, steps: Steps) -> Any:
+        kind = node.tag.removeprefix(CORE)
+        if kind not in SCALARS or not re.fullmatch(SCALARS[kind][0], node.value):
+            return self._refuse(node, steps)
+        if "\0" in node.value:
+            return self._refuse(node, steps, "holds a NUL character, which no setting can")
+        try:  # JSON writes 😀 as two surrogates
+            return SCALARS[kind][1](node.value.encode("utf-16-le", "surrogatepass").decode("utf-16-le"))
+        except UnicodeDecodeError:
+            return self._refuse(node, steps, "holds half a character (\\ud800 to \\udfff alone)")
+
+    def _refuse(self, node: Any, steps: Steps, said: str = "") -> Any:
+        """Tell why a node is not taken, and give None in its place. Without a reason it is its tag."""
+        tag = shorten_name(node.tag.replace(CORE, "!!", 1))
+        of_tag = {
+            "*": f"the alias {tag} is not followed; write out what it means",
+            "&": f"the anchor {tag} is not taken; aliases are not followed",
+        }.get(tag[:1], f"the tag {tag} is not taken; leave it out")
+        self.report_at(_place(node.start_mark), steps, said or of_tag)
+        return None
+
 
 MAX_BYTES = 1024 * 1024  # bytes
 MAX_DEPTH = 20  # levels; a config needs five
@@ -108,7 +161,7 @@ def read(path: Path) -> SourceFile:
         if node is None:
             source.report_at((), (), "is empty; a config has jobs")
         else:
-            source.data = _Reading(source).value(node, ())
+            source.data = source.read_value(node, ())
     except yaml.reader.ReaderError as error:
         lines = re.split(r"\r\n|\r|\n", text[: error.position])
         said = f"holds the character {chr(error.character)!r}; write it as an escape in double quotes"
@@ -153,65 +206,6 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
         if anchor is not None:
             node.tag = f"&{anchor}"
         return node
-
-
-class _Reading:
-    """One file's nodes on their way to becoming data. What is refused is None there."""
-
-    def __init__(self, source: SourceFile) -> None:
-        self.source = source
-
-    def value(self, node: Any, steps: Steps) -> Any:
-        self.source.values[steps] = _place(node.start_mark)
-        if isinstance(node, yaml.ScalarNode):
-            return self.scalar(node, steps)
-        is_list = isinstance(node, yaml.SequenceNode)
-        if node.tag != CORE + ("seq" if is_list else "map"):
-            return self.refuse(node, steps)
-        if is_list:
-            return [self.value(item, (*steps, number)) for number, item in enumerate(node.value)]
-        members: dict[str, Any] = {}
-        for key, value in node.value:
-            name = self.name(key, steps)
-            if name is None:
-                continue
-            if name in members:
-                first = self.source.keys[*steps, name][0]
-                self.refuse(key, (*steps, name), f"is written twice, first on line {first}")
-            else:
-                self.source.keys[*steps, name] = _place(key.start_mark)
-                members[name] = self.value(value, (*steps, name))
-        return members
-
-    def name(self, key: Any, steps: Steps) -> Any:
-        """Read a member's name, a text. None where it cannot be one, and then that is told."""
-        if not isinstance(key, yaml.ScalarNode):
-            return self.refuse(key, steps, "a list or a mapping cannot be a name")
-        name = self.scalar(key, steps)
-        if isinstance(name, str):
-            return name
-        return self.refuse(key, steps, f"{shorten(name)} cannot be a name; quotes make it one")
-
-    def scalar(self, node: Any, steps: Steps) -> Any:
-        kind = node.tag.removeprefix(CORE)
-        if kind not in SCALARS or not re.fullmatch(SCALARS[kind][0], node.value):
-            return self.refuse(node, steps)
-        if "\0" in node.value:
-            return self.refuse(node, steps, "holds a NUL character, which no setting can")
-        try:  # JSON writes 😀 as two surrogates
-            return SCALARS[kind][1](node.value.encode("utf-16-le", "surrogatepass").decode("utf-16-le"))
-        except UnicodeDecodeError:
-            return self.refuse(node, steps, "holds half a character (\\ud800 to \\udfff alone)")
-
-    def refuse(self, node: Any, steps: Steps, said: str = "") -> Any:
-        """Tell why a node is not taken, and give None in its place. Without a reason it is its tag."""
-        tag = shorten_name(node.tag.replace(CORE, "!!", 1))
-        of_tag = {
-            "*": f"the alias {tag} is not followed; write out what it means",
-            "&": f"the anchor {tag} is not taken; aliases are not followed",
-        }.get(tag[:1], f"the tag {tag} is not taken; leave it out")
-        self.source.report_at(_place(node.start_mark), steps, said or of_tag)
-        return None
 
 
 def _place(mark: Any) -> Place:

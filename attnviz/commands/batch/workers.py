@@ -133,15 +133,13 @@ def run_jobs(
         raise InvalidOption(f"the jobs {names} read each other's files", hint="Let one of them read others.") from error
     while order.is_active():
         ready = {*order.get_ready()}
-        lacking = [job for job in jobs if job.name in ready and needed[job.name] & failed]
-        submitted = {
-            executor.submit(run_one, job, folder, earlier.get(job.name)): job
-            for job in jobs
-            if job.name in ready and not needed[job.name] & failed
-        }
+        submitted, lost = dict[Future[Done], Job](), list[Done]()
+        for job in (each for each in jobs if each.name in ready):
+            if lacking := needed[job.name] & failed:
+                lost.append(_describe_failure(job, f"the job {min(lacking)!r}, whose files it reads, failed"))
+            else:
+                submitted[executor.submit(run_one, job, folder, earlier.get(job.name))] = job
         made = (_outcome(submitted.pop(future), future) for future in as_completed(submitted))
-        others = ((job, min(needed[job.name] & failed)) for job in lacking)
-        lost = (_describe_failure(job, f"the job {other!r}, whose files it reads, failed") for job, other in others)
         for done in chain(lost, made):
             yield done
             if done.how == "failed":

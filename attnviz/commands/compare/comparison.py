@@ -178,9 +178,8 @@ def _describe_difference(pair: PairedDifference, most: float) -> Row:
     """Return a difference with its interval, which goes no further than is possible, or say why it has none."""
     found: Row = {"n": pair.n, "difference": pair.value}
     if isnan(pair.low):
-        return found | {
-            "no_interval": f"fewer than {MIN_TEXTS} texts" if pair.n < MIN_TEXTS else "all texts differ alike"
-        }
+        why = f"fewer than {MIN_TEXTS} texts" if pair.n < MIN_TEXTS else "all texts differ alike"
+        return found | {"no_interval": why}
     low, high = max(pair.low, -most), min(pair.high, most)
     return found | {"low": low, "high": high, "includes_zero": low <= 0 <= high, "p_value": pair.p_value}
 

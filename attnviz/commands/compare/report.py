@@ -122,11 +122,9 @@ def _remarks(comparison: Comparison) -> Iterator[Note]:
         yield Note("The models differ in d_model too, so that not every difference is one of heads.")
     if _are_cut(comparison):
         read, whole = (int(comparison.per_text(UNIFORM, name).sum()) for name in ("tokens", "in_text"))
-        verb = "is" if read == 1 else "are"
-        yield Note(
-            f"Of the texts' {whole:,} tokens {read:,} {verb} compared; --max-tokens and --keep say which.",
-            is_detail=True,
-        )
+        compared = f"{read:,} {'is' if read == 1 else 'are'} compared"
+        said = f"Of the texts' {whole:,} tokens {compared}; --max-tokens and --keep say which."
+        yield Note(said, is_detail=True)
 
 
 def _are_cut(comparison: Comparison) -> bool:

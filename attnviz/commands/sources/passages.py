@@ -32,9 +32,7 @@ def split_prompt(texts: Sequence[str], kind: str, question: str | None) -> Promp
     for marked ones behind which nothing is asked.
     """
     if len(texts) > 1 and kind not in ("auto", "texts"):
-        raise InvalidOption(
-            f"--passages {kind} of {len(texts)} texts", hint="Each text is a passage: --passages texts."
-        )
+        raise InvalidOption(f"--passages {kind} of {len(texts)} texts", hint="Each is a passage: --passages texts.")
     texts = [text.rstrip("\n") for text in texts]  # a file's last line has an end, and nobody answers behind it
     whole = GAP.join(texts)
     lengths = [0, *(len(text) + len(GAP) for text in texts)]

@@ -104,7 +104,6 @@ class SurveyRun:
     def _progress(self, label: str = "") -> Progress:
         done = len(self.survey.read) + sum(len(each.read) for each in self.measured)
         total = -(-self.plan.info.n_texts // self.plan.shard[1])
-        left = f"{self.survey.folder} holds {done:,} of {total:,} texts; the same command goes on"
-        return Progress(
-            min(done, total), total, "texts", latest=label or f"{self.survey.folder}", label=label, if_left=(left,)
-        )
+        folder = str(self.survey.folder)
+        left = (f"{folder} holds {done:,} of {total:,} texts; the same command goes on",)
+        return Progress(min(done, total), total, "texts", latest=label or folder, label=label, if_left=left)

@@ -173,12 +173,10 @@ def _sum_up(tested: Sequence[tuple[str, Mapping[str, Any]]]) -> Note:
     counts = sorted({row["n"] for _, row in tested})
     texts = f"over {'' if len(counts) == 1 else f'{counts[0]:,} to '}{counts[-1]:,} texts"
     said = f"Of {len(tested)} paired differences, corrected for their number (Holm 1979),"
-    if differing:
-        return Note(f"{said} {len(differing)} differ from 0 {texts}; the largest: {', '.join(named)}.", leads=True)
-    return Note(
-        f"{said} none is beyond chance {texts}: no single head is seen to matter here; the largest: {named[0]}.",
-        leads=True,
-    )
+    found = f"{len(differing)} differ from 0 {texts}; the largest: {', '.join(named)}."
+    if not differing:
+        found = f"none is beyond chance {texts}: no single head is seen to matter here; the largest: {named[0]}."
+    return Note(f"{said} {found}", leads=True)
 
 
 def show_classes(survey: Survey) -> Iterator[Table | Note]:

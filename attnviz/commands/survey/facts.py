@@ -33,11 +33,9 @@ def check_facts(model: AttentionModel, asked: Sequence[str]) -> None:
         raise InvalidOption("--probe repeat reads two tokens twice", hint="Give more --max-tokens.")
 
 
-def model_facts(
-    model: AttentionModel, info: SurveyInfo, documents: Sequence[Document], asked: Sequence[str]
-) -> ModelFacts:
+def model_facts(model: AttentionModel, info: SurveyInfo, few: Sequence[Document], asked: Sequence[str]) -> ModelFacts:
     """Measure the patterns of the model's heads on some texts, and what to hold them against."""
-    names, texts = sorted(PATTERNS), [document.text for document in documents]
+    names, texts = sorted(PATTERNS), [document.text for document in few]
     known = find_known_heads(model)
     named = tuple(known[layer * info.n_heads + head] for layer, head in info.heads) if known else ()
     facts = ModelFacts(len(texts[:N_TEXTS]), plain=_shares(model, texts, names), named=named)

@@ -40,10 +40,11 @@ def check_knockouts(spec: SurveySpec, model: AttentionModel) -> None:
         raise InvalidOption("a part of a survey names no heads to leave out", hint="Leave out --shard or --ablate.")
 
 
-def measure_costs(
+def leave_out_heads(
     model: Continues, info: SurveyInfo, documents: Sequence[Document], kinds: Mapping[str, Heads]
-) -> tuple[HeadCost, ...]:
-    """Return what is lost without all heads of each kind and without each head, beside as many heads at random.
+) -> tuple[tuple[HeadCost, ...], tuple[HeadFeed, ...]]:
+    """Return what is lost without all heads of each kind and without each head, beside as many heads at random; and
+    which heads feed others: see `measure_feeds`.
 
     Heads that only rest on a sink are left out together, not one by one: there are hundreds.
     """
@@ -86,7 +87,7 @@ def measure_costs(
         for each in asked:
             lost = {place: lose(place, each) for place in choose_places(kind)}
             found.append(HeadCost(kind, each, lost, chances[len(each)]))
-    return tuple(found)
+    return tuple(found), measure_feeds(model, info, kinds)
 
 
 def measure_feeds(model: Continues, info: SurveyInfo, kinds: Mapping[str, Heads]) -> tuple[HeadFeed, ...]:
@@ -118,10 +119,3 @@ def measure_feeds(model: Continues, info: SurveyInfo, kinds: Mapping[str, Heads]
         writers = (head for head in named if left.get(head, least) < least)
         found += (HeadFeed(writer, reader, before, left[writer], least) for writer in writers)
     return tuple(found)
-
-
-def leave_out_heads(
-    model: Continues, info: SurveyInfo, documents: Sequence[Document], kinds: Mapping[str, Heads]
-) -> tuple[tuple[HeadCost, ...], tuple[HeadFeed, ...]]:
-    """Return what `measure_costs` and `measure_feeds` do."""
-    return measure_costs(model, info, documents, kinds), measure_feeds(model, info, kinds)

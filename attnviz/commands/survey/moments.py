@@ -64,9 +64,8 @@ class MomentCollector:
                     row = read_row(maps, layer, head, query, rests)
                     row |= dict(zip(KEYS, (*self.heads[place], kind, text, query), strict=True))
                     row |= {"rank": rank, "tokens": list(map(read, row["keys"])) if self.has_words else []}
-                    rows = sorted(
-                        [*self._rows[kind, place], row], key=lambda of: (-of["rank"], of["text"], of["query"])
-                    )
+                    rows = [*self._rows[kind, place], row]
+                    rows.sort(key=lambda of: (-of["rank"], of["text"], of["query"]))
                     self._rows[kind, place] = rows[:N_MOMENTS]
 
     def _find_least(self, of: tuple[str, int]) -> float:

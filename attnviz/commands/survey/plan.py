@@ -146,7 +146,7 @@ def _info(
     has_sink = maps.sink is not None or "to_sink" in spec.measure
     asked = (measure for measure in choose_measures(spec.measure) if measure.name != "to_sink" or has_sink)
     measures = [SurveyMeasure(measure.name, measure.unit, measure.level) for measure in asked]
-    if "ablate" in abilities:  # of a decoder that is no measure of each text: see `measure_costs`
+    if "ablate" in abilities:  # of a decoder that is no measure of each text: see `leave_out_heads`
         measures += (SurveyMeasure(f"{ABLATION}{kind}", "probability lost", "head") for kind in spec.ablations)
     return SurveyInfo(
         model=provenance.model,

@@ -15,7 +15,6 @@ def survey(spec: SurveySpec, inputs: Inputs) -> Events:
     """Measure every text, a row per head, while no other run writes to the folder. Raises InvalidText."""
     # Arrow comes with these, and with Arrow a thread, which a process that others are forked from may not have.
     from attnviz.commands.survey.blocks import SurveyRun
-    from attnviz.commands.survey.files import find_known
     from attnviz.commands.survey.plan import plan_survey
     from attnviz.commands.survey.report import PICTURES, write_survey
     from attnviz.running.pictures import Pictures

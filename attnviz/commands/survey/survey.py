@@ -140,7 +140,7 @@ class ModelFacts:
     shuffled: dict[str, tuple[float, ...]] = field(default_factory=dict)  # as `plain`, words in random order
     probes: dict[str, tuple[float, ...]] = field(default_factory=dict)  # by kind: each head's, on repeats and lists
     probe_chance: dict[str, float] = field(default_factory=dict)  # by kind: the most of any head at any wrong place
-    costs: tuple[HeadCost, ...] = ()  # of a decoder: see `measure_costs`
+    costs: tuple[HeadCost, ...] = ()  # of a decoder: see `leave_out_heads`
     feeds: tuple[HeadFeed, ...] = ()  # see `measure_feeds`
     named: tuple[str, ...] = ()  # what each head looks at, by the model's card if it has one
 
@@ -150,7 +150,6 @@ def find_difference(one: SurveyInfo, other: SurveyInfo) -> str:
     name = next(name for name, value in vars(one).items() if name in vars(other) and vars(other)[name] != value)
     if name == "settings":
         changed = {key for key, _ in one.settings.items() ^ other.settings.items()}
-        return (
-            "of other texts" if changed <= {"copies", "texts_sha256"} else f"not alike in {', '.join(sorted(changed))}"
-        )
+        is_of_texts = changed <= {"copies", "texts_sha256"}
+        return "of other texts" if is_of_texts else f"not alike in {', '.join(sorted(changed))}"
     return f"not alike in {name.replace('_', ' ')}" if name != "model" else f"of {one.model} and of {other.model}"

@@ -5,11 +5,10 @@ are no other texts than those to be classified. It is what gives heads something
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -19,6 +18,8 @@ from attnviz.models.attention import PositionBias
 from attnviz.models.encoder import PAD_ID, Encoder
 from attnviz.models.predicting import Ids
 
+# Windows as the model gets them, as they were, which words are masked, and in which others a different word stands.
+Corrupted = tuple[Int[Tensor, "window token"], ...]
 MASKED_SHARE = 0.15  # of the words that is hidden (Devlin et al. 2019, arXiv:1810.04805)
 REPLACED_SHARE = 0.12  # that another word stands in for (Clark et al. 2020, arXiv:2003.10555, with a second model)
 WINDOW = 128  # tokens
@@ -27,15 +28,6 @@ LEARNING_RATE_OF_ONE_HEAD = 1.2e-3  # a head of full width collapses onto few ke
 BATCH = 12  # windows
 N_HELD_OUT_WINDOWS = 96  # windows that the loss is measured on
 REPLACED_WEIGHT = 5.0  # of the loss of replaced words beside that of masked ones, which is about ten times as large
-
-
-class Corrupted(NamedTuple):
-    """Windows as the model gets them, as they were, and where they differ."""
-
-    ids: Int[Tensor, "window token"]
-    original: Int[Tensor, "window token"]
-    masked: Bool[Tensor, "window token"]
-    replaced: Bool[Tensor, "window token"]  # by a different word; never a masked one
 
 
 class Windows:
@@ -72,7 +64,7 @@ class Windows:
         other = np.where(generator.random(windows.shape) < 0.5, anywhere, follower)
         ids = np.where(masked, PAD_ID, np.where(chosen, other, windows))
         replaced = (ids != windows) & ~masked
-        return Corrupted(*map(torch.from_numpy, (ids, windows, masked, replaced)))
+        return tuple(map(torch.from_numpy, (ids, windows, masked, replaced)))
 
 
 class WordObjectives(nn.Module):
@@ -94,12 +86,12 @@ class WordObjectives(nn.Module):
 
         Losses are cross-entropies in nats, the second a binary one: replaced words are told from those of the text.
         """
-        given = Corrupted(*(part.to(self.word_bias.device) for part in given))
-        states = encoder(given.ids)
-        logits, words = self.compute_word_logits(encoder, states[given.masked]), given.original[given.masked]
+        ids, original, masked, other = (part.to(self.word_bias.device) for part in given)
+        states = encoder(ids)
+        logits, words = self.compute_word_logits(encoder, states[masked]), original[masked]
         found = (logits.argmax(dim=-1) == words).cpu().double().mean().item()
-        seen = self.replaced(states[~given.masked]).squeeze(-1)
-        replaced = functional.binary_cross_entropy_with_logits(seen, given.replaced[~given.masked].to(seen.dtype))
+        seen = self.replaced(states[~masked]).squeeze(-1)
+        replaced = functional.binary_cross_entropy_with_logits(seen, other[~masked].to(seen.dtype))
         return functional.cross_entropy(logits, words), replaced, found
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from attnviz.commands.survey.effects import draw_circuit
 from attnviz.commands.survey.files import load_files
-from attnviz.commands.survey.knockouts import LEAST, measure_costs, measure_feeds
+from attnviz.commands.survey.knockouts import LEAST, leave_out_heads, measure_feeds
 from attnviz.commands.survey.survey import HeadCost, ModelFacts
 from attnviz.errors import InvalidOption
 from attnviz.records import AttentionMaps
@@ -74,7 +74,7 @@ def test_costs_are_of_each_kind_of_each_head_and_of_as_many_at_random() -> None:
     kinds: dict[str, Any] = {"first token": ((5, 4), (5, 5)), "induction on repeats": ((2, 1), (2, 3))}
     kinds["successor on lists"] = ((2, 1),)
     reader: Any = Reader()
-    costs = measure_costs(reader, INFO, [Document("words of a text", "a", "a")], kinds)
+    costs, _ = leave_out_heads(reader, INFO, [Document("words of a text", "a", "a")], kinds)
     found = {(cost.kind, cost.heads): cost.lost for cost in costs}
     assert found["induction on repeats", ((2, 1), (2, 3))] == {"repeats": 3.0, "texts": 0.0}
     assert found["induction on repeats", ((2, 1),)] == {"repeats": 3.0, "texts": 0.0}
@@ -82,9 +82,9 @@ def test_costs_are_of_each_kind_of_each_head_and_of_as_many_at_random() -> None:
     assert ("first token", ((5, 4),)) not in found  # heads that rest are left out together
     of_random = [cost.chance for cost in costs if cost.kind.startswith("ind")]
     assert of_random == [{"repeats": LEAST, "texts": LEAST}] * 3  # of heads at random 2.1 is none
-    of_layers = [measure_costs(reader, INFO, [], {"itself": ((layer, 0),)})[0].chance for layer in (2, 5)]
+    of_layers = [leave_out_heads(reader, INFO, [], {"itself": ((layer, 0),)})[0][0].chance for layer in (2, 5)]
     assert of_layers == [{"texts": LEAST, "repeats": most} for most in (3.0, LEAST)]  # of the same layers
-    assert measure_costs(reader, INFO, [], {}) == ()
+    assert leave_out_heads(reader, INFO, [], {}) == ((), ())
 
 
 @pytest.mark.parametrize(
