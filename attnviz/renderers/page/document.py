@@ -50,14 +50,6 @@ def exactness_of_maps(
 FONT_SIZE = 10.5  # points, of which the smallest print has 8.5: 11 pixels
 
 
-def describe_charts(report: Report) -> Iterator[Mapping[str, object]]:
-    """Yield pictures of charts. Those without a single chart are left out."""
-    for picture in report.pictures:
-        if isinstance(picture, Charts) and picture.charts:
-            charts = [vars(chart) | {"rows": round_numbers(chart.rows, ALL_DIGITS)} for chart in picture.charts]
-            yield {"title": picture.title, "columns": picture.n_columns or len(charts), "charts": charts}
-
-
 def _draw(calculation: Calculation) -> str:
     """Return its picture as an address of data."""
     from attnviz.renderers.figure.files import svg  # matplotlib comes with it
@@ -87,7 +79,7 @@ def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Pa
     pointing, looks, how_exact = (
         ({}, (), ()) if report.point is None else _describe_pointing(report.point(), len(parts), look)
     )
-    charts = [*describe_charts(report)]
+    charts = [_describe_charts(each) for each in report.pictures if isinstance(each, Charts) and each.charts]
     drawn = {each.name: _draw(each) for each in report.pictures if isinstance(each, Calculation)}
     tables = [{**_table(table), "picture": drawn.get(table.name)} for table in report.listed]
     atlas = None
@@ -183,6 +175,11 @@ def _describe_pointing(
     fine = "0" if precision is None else f"1/{4**precision.fine:,}"
     said = phrase("about.pointing", look.lang, block=pointing.block, fine=fine)
     return {"pointing": described}, tuple(cells.pack(each, precision) for each in pointing.looks.values()), (said,)
+
+
+def _describe_charts(picture: Charts) -> Mapping[str, object]:
+    charts = [vars(chart) | {"rows": round_numbers(chart.rows, ALL_DIGITS)} for chart in picture.charts]
+    return {"title": picture.title, "columns": picture.n_columns or len(charts), "charts": charts}
 
 
 def _table(table: Table) -> Mapping[str, object]:

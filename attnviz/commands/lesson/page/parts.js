@@ -33,7 +33,7 @@ export function strip(name, values, largest) {
   const [step, strongest] = [100 / values.length, isWritten ? 45 : 100];
   const stops = values.map((each, at) => {
     const share = Math.min(strongest, (strongest * Math.abs(each)) / (largest || 1));
-    const colour = `color-mix(in srgb, var(--${each < 0 ? "below" : "above"}) ${share.toFixed(1)}%, var(--paper))`;
+    const colour = `color-mix(in srgb, var(--head-${each < 0 ? 0 : 1}) ${share.toFixed(1)}%, var(--paper))`;
     return `${colour} ${(at * step).toFixed(3)}% ${((at + 1) * step).toFixed(3)}%`;
   });
   const [low, high] = [Math.min(...values), Math.max(...values)];
