@@ -8,7 +8,8 @@ import numpy as np
 
 from attnviz import store
 from attnviz.display import format_count
-from attnviz.monitor.run import SIDE, HeadNumbers, WatchedRun, summarize_layers
+from attnviz.monitor.alarms import HeadNumbers
+from attnviz.monitor.run import SIDE, WatchedRun, summarize_layers
 from attnviz.renderers.figure.files import join_frames, png
 from attnviz.renderers.page.html import write_page
 from attnviz.report import Chart, Charts, Column, EdgeNames, Heatmap, HeatmapGrid, Note, Report, Scale, Table

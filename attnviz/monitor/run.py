@@ -1,4 +1,4 @@
-"""A watched run: numbers of each head at each step that was looked at, their files, and what is wrong with them.
+"""A watched run: numbers of each head at each step that was looked at, and their files.
 
 Numbers are rows of one table with the keys step, layer and head. A folder holds a Parquet file for each look, named by
 its step and written at once, so that nothing is lost where training stops. Some looks, fewer as the run goes on, also
@@ -6,43 +6,24 @@ keep a small map of each head: the frames of a film.
 """
 
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 from jaxtyping import Float
 
 from attnviz import store
 from attnviz.errors import InvalidRecord
+from attnviz.monitor.alarms import ENTROPY, Alarm, HeadNumbers, Limits
 from attnviz.table.numbers import Numbers, concat
 from attnviz.table.parquet import INTEGER, NUMBER, NUMBERS, encode_table, read_table
 
 KEYS = ("step", "layer", "head")
 MEASURES = ("max_score", "entropy", "first", "previous")  # the largest logit; the others are shares, means over queries
-SCORE, ENTROPY = 0, 1  # places among them
 MAP = "map"  # of some looks: cells row by row, in equal shares
 TYPES = dict.fromkeys(KEYS, INTEGER) | dict.fromkeys(MEASURES, NUMBER) | {MAP: NUMBERS}
 SIDE = 16  # of a map
 FILES = "attention-*.parquet"
 MANY = 64  # looks that all keep their maps; of twice as many every second one does, and so on
-N_BEFORE, MIN_BEFORE = 20, 3  # looks whose median score a head is held against
-LARGE_SCORE, GROWTH = 30.0, 3.0  # e^30 is 10^13: one key gets all
-COLLAPSED = 0.03  # entropy, of the most possible
-BEYOND_HEALTHY = 2.0  # × the largest score of a healthy run, and so many times below its lowest entropy
-
-HeadNumbers = Float[np.ndarray, "layer head number"]  # by MEASURES, or the cells of maps
-
-
-class Alarm(NamedTuple):
-    """What is wrong with a head, and since which step."""
-
-    step: int
-    layer: int
-    head: int
-    kind: str
-    said: str
-
-    def __str__(self) -> str:
-        return f"step {self.step}: head {self.layer}.{self.head}: {self.kind} ({self.said})"
 
 
 class WatchedRun:
@@ -56,12 +37,10 @@ class WatchedRun:
         self.maps: dict[int, HeadNumbers] = {}  # of a run that was read
         self.alarms: list[Alarm] = []
         self._folder = folder
-        self._large_score, self._collapsed, self._limit = LARGE_SCORE, COLLAPSED, "fixed limit"
+        self._limits = Limits()
         if healthy is not None:
             score, entropy, *_ = WatchedRun.load(healthy).numbers().matrix(MEASURES).T
-            self._large_score = BEYOND_HEALTHY * float(np.nanmax(score))
-            self._collapsed = float(np.nanmin(entropy)) / BEYOND_HEALTHY
-            self._limit = f"limit by {healthy}"
+            self._limits = Limits.from_healthy(score, entropy, healthy)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -93,21 +72,12 @@ class WatchedRun:
         return self.judge(step, look)
 
     def judge(self, step: int, look: HeadNumbers) -> list[Alarm]:
-        """Take a look, and return what is wrong with its heads, against the looks before, and was not said yet."""
-        before = [each[..., SCORE] for each in list(self.looks.values())[-N_BEFORE:] if each.shape == look.shape]
-        usual = np.median(before or [look[..., SCORE]], axis=0)
-        said, first_new = {alarm[1:4] for alarm in self.alarms}, len(self.alarms)
-        for layer, head in np.argwhere(look[..., SCORE] > self._large_score).tolist() if before else []:
-            score, entropy = look[layer, head, [SCORE, ENTROPY]].tolist()
-            normal, wrong = usual[layer, head], {}
-            if len(before) >= MIN_BEFORE and score > GROWTH * normal:
-                wrong["scores explode"] = f"from {normal:.1f} to {score:.0f}; {self._limit} {self._large_score:.0f}"
-            if entropy < self._collapsed:
-                wrong["entropy collapsed"] = f"{entropy:.3f} of the most possible; {self._limit} {self._collapsed:.3f}"
-            new = {kind: text for kind, text in wrong.items() if (layer, head, kind) not in said}
-            self.alarms += [Alarm(step, layer, head, kind, text) for kind, text in new.items()]
+        """Take a look, and return what is newly wrong with its heads."""
+        said = {alarm[1:4] for alarm in self.alarms}
+        found = [alarm for alarm in self._limits.judge(step, look, self.looks) if alarm[1:4] not in said]
+        self.alarms += found
         self.looks[step] = look
-        return self.alarms[first_new:]
+        return found
 
     def numbers(self) -> Numbers:
         """Return a row for each step, layer and head, with a column for each of MEASURES; null: not finite."""

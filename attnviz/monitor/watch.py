@@ -13,8 +13,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from attnviz import store
 from attnviz.errors import InvalidOption, InvalidRecord
+from attnviz.monitor.alarms import Alarm, HeadNumbers
 from attnviz.monitor.look import Look
-from attnviz.monitor.run import FILES, MEASURES, Alarm, HeadNumbers, WatchedRun, summarize_layers
+from attnviz.monitor.run import FILES, MEASURES, WatchedRun, summarize_layers
 
 SEEN = "Seen is scaled_dot_product_attention, and a softmax that is multiplied with states, in the model's own forward."
 HOOKS = ("on_", "setup", "teardown", "state_", "load_state_dict")  # how names begin that trainers call and we need not

@@ -16,7 +16,8 @@ from torch.nn import functional
 import attnviz
 from attnviz import store
 from attnviz.errors import InvalidOption, InvalidRecord
-from attnviz.monitor.run import MEASURES, SIDE, Alarm, WatchedRun
+from attnviz.monitor.alarms import Alarm
+from attnviz.monitor.run import MEASURES, SIDE, WatchedRun
 from tests.attacks.endings import RunHere
 
 N_TOKENS, N_HEADS = 12, 2

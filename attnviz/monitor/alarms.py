@@ -1,0 +1,56 @@
+"""What is wrong with a head of a model that trains: its scores explode, or its entropy collapses. Knows numpy only."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+from jaxtyping import Float
+
+SCORE, ENTROPY = 0, 1  # places of the largest logit and of the entropy among the numbers of a head
+N_BEFORE, MIN_BEFORE = 20, 3  # looks whose median score a head is held against
+LARGE_SCORE, GROWTH = 30.0, 3.0  # e^30 is 10^13: one key gets all
+COLLAPSED = 0.03  # entropy, of the most possible
+BEYOND_HEALTHY = 2.0  # × the largest score of a healthy run, and so many times below its lowest entropy
+
+HeadNumbers = Float[np.ndarray, "layer head number"]  # of a look, or the cells of its maps
+
+
+class Alarm(NamedTuple):
+    """What is wrong with a head, and since which step."""
+
+    step: int
+    layer: int
+    head: int
+    kind: str
+    said: str
+
+    def __str__(self) -> str:
+        return f"step {self.step}: head {self.layer}.{self.head}: {self.kind} ({self.said})"
+
+
+class Limits(NamedTuple):
+    """Which scores are large and which entropies are low, and where that was taken from."""
+
+    large_score: float = LARGE_SCORE
+    collapsed: float = COLLAPSED
+    name: str = "fixed limit"
+
+    @classmethod
+    def from_healthy(cls, scores: np.ndarray, entropies: np.ndarray, folder: Path) -> Self:
+        """Take them from all heads and looks of a run that was healthy."""
+        largest, lowest = float(np.nanmax(scores)), float(np.nanmin(entropies))
+        return cls(BEYOND_HEALTHY * largest, lowest / BEYOND_HEALTHY, f"limit by {folder}")
+
+    def judge(self, step: int, look: HeadNumbers, looks: Mapping[int, HeadNumbers]) -> Iterator[Alarm]:
+        """Yield what is wrong with the heads of a look, held against the looks before it by their steps."""
+        before = [each[..., SCORE] for each in list(looks.values())[-N_BEFORE:] if each.shape == look.shape]
+        usual = np.median(before or [look[..., SCORE]], axis=0)
+        for layer, head in np.argwhere(look[..., SCORE] > self.large_score).tolist() if before else []:
+            (score, entropy), normal = look[layer, head, [SCORE, ENTROPY]].tolist(), usual[layer, head]
+            if len(before) >= MIN_BEFORE and score > GROWTH * normal:
+                said = f"from {normal:.1f} to {score:.0f}; {self.name} {self.large_score:.0f}"
+                yield Alarm(step, layer, head, "scores explode", said)
+            if entropy < self.collapsed:
+                said = f"{entropy:.3f} of the most possible; {self.name} {self.collapsed:.3f}"
+                yield Alarm(step, layer, head, "entropy collapsed", said)
