@@ -21,7 +21,7 @@ COMMANDS = {
     "compare": ["compare", "single", "multi:2", "--text", TEXT, "--json"],
 }
 # How often a command waits, with models of two layers: once or twice a layer and pass, never once a head.
-MAX_WAITS = {"train": 500, "heatmap": 6, "factors": 60, "predict": 8, "attribute": 60, "survey": 400, "compare": 160}
+MAX_WAITS = {"train": 500, "heatmap": 6, "factors": 60, "predict": 8, "attribute": 60, "survey": 60, "compare": 160}
 SCRIPT = """
 import contextlib, io, json, sys
 import attnviz.models.device
@@ -31,6 +31,7 @@ from tests.commands.train.runs import probe_little
 from tests.made import draw_nothing
 draw_nothing(MonkeyPatch())
 probe_little(MonkeyPatch())
+MonkeyPatch().setattr("attnviz.commands.survey.facts.N_RANDOM", 2)
 other, commands = json.loads(sys.argv[1])
 devices, counted = dict.fromkeys(("cpu", other), contextlib.nullcontext), {}
 if other == "twin:0":

@@ -111,7 +111,7 @@ def test_interrupted_it_says_so_by_its_code_and_leaves_no_process(run_cli: RunCl
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
 @pytest.mark.parametrize(
     ("command", "number"),
-    [("batch", signal.SIGKILL), ("batch", signal.SIGHUP), ("batch", signal.SIGTERM), ("diff", signal.SIGTERM)],
+    [("batch", signal.SIGKILL), ("batch", signal.SIGTERM), ("diff", signal.SIGHUP)],
 )
 def test_no_worker_outlives_a_parent_that_alone_is_ended(command: str, number: signal.Signals, tmp_path: Path) -> None:
     """Each waits for a text that never comes, and would write its pictures whenever it does. Both commands share out

@@ -38,7 +38,7 @@ def test_standard_error_that_nobody_reads(tmp_path: Path) -> None:
     """A model is worth more than what is said about it."""
     reading, writing = os.pipe()
     os.close(reading)
-    process = started(tmp_path, *TINY, "--json", stderr=writing)
+    process = started(tmp_path, *TINY, "--json", "--split", "train[:8]", stderr=writing)
     os.close(writing)
     out, _ = process.communicate(timeout=PATIENCE)
     printed, kept = json.loads(out), json.loads((tmp_path / "model/metrics.json").read_bytes())
