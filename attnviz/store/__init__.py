@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,14 +26,12 @@ def write(path: Path, data: bytes) -> None:
 
     Raises OutputError when the disk refuses, or where a pipe stands that nobody reads; nothing half-written stays.
     """
-    try:
+    with writing(path):
         if path.exists() and not path.is_file():  # a device or a pipe: replacing it would destroy it
             with open(path, "wb", opener=_open_without_waiting) as device:  # Path.open takes no opener
                 device.write(data)
             return
         make(path, lambda part: part.write_bytes(data))
-    except OSError as error:
-        raise describe_failure(path, error) from error
 
 
 def make(path: Path, fill: Callable[[Path], object]) -> None:
@@ -40,24 +39,22 @@ def make(path: Path, fill: Callable[[Path], object]) -> None:
 
     Raises OutputError when the disk refuses.
     """
-    try:
-        with part_folder(path.parent) as folder:
-            part = folder / path.name
-            fill(part)
-            sync(part)
-            part.replace(path)
-    except OSError as error:
-        raise describe_failure(path, error) from error
+    with writing(path), part_folder(path.parent) as folder:
+        part = folder / path.name
+        fill(part)
+        sync(part)
+        part.replace(path)
 
 
 def fill(folder: Path, save: Callable[[Path], object]) -> None:
     """Let a library `save` what it has into a folder, in files of its own. Raises OutputError where it cannot."""
-    try:
-        save(folder)
-    except OSError as error:
-        raise describe_failure(folder, error) from error
-    except Exception as error:  # of safetensors, say
-        raise OutputError(f"cannot write {shorten_path(folder)}: {error}") from error
+    with writing(folder):
+        try:
+            save(folder)
+        except OSError:
+            raise
+        except Exception as error:  # of safetensors, say
+            raise OutputError(f"cannot write {shorten_path(folder)}: {error}") from error
 
 
 def sync(path: Path) -> None:
@@ -81,10 +78,14 @@ def remove(path: Path) -> None:
         raise OutputError(f"cannot remove {shorten_path(path)}: {error.strerror}") from error
 
 
-def describe_failure(path: Path, error: OSError) -> OutputError:
-    """Describe what the operating system said, as an error of ours."""
-    reason = "nobody reads this pipe" if error.errno == errno.ENXIO else error.strerror
-    return OutputError(f"cannot write {shorten_path(path)}: {reason}")
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Make an OutputError of what the operating system says while `path` is written."""
+    try:
+        yield
+    except OSError as error:
+        reason = "nobody reads this pipe" if error.errno == errno.ENXIO else error.strerror
+        raise OutputError(f"cannot write {shorten_path(path)}: {reason}") from error
 
 
 def shorten_path(path: Path) -> str:

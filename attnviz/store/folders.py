@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from attnviz.bounded import expand_path, is_folder
 from attnviz.errors import InvalidOption, OutputError
-from attnviz.store import describe_failure, remove, shorten_path, sync, write
+from attnviz.store import remove, shorten_path, sync, write, writing
 from attnviz.store.parts import LOCK, lock, part_folder, sweep
 
 Event = TypeVar("Event")
@@ -113,11 +113,9 @@ class OutputFolder:
         """
         path = self.path / name
         self.names.add(name)
-        try:
+        with writing(path):
             make(path)
             sync(path)
-        except OSError as error:
-            raise describe_failure(path, error) from error
         return self.folder / name
 
     def discard(self, names: Iterable[str]) -> None:
@@ -146,14 +144,12 @@ class OutputFolder:
                 remove_folder(old.parent)
 
     def _move(self, file: Path, place: Path) -> None:
-        try:
+        with writing(place):
             if place.exists() and not place.is_file():
                 write(place, file.read_bytes())
             else:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 file.replace(place)
-        except OSError as error:
-            raise describe_failure(place, error) from error
 
 
 @contextmanager
@@ -164,10 +160,8 @@ def replacing(folder: Path) -> Iterator[OutputFolder]:
     """
     make_folder(folder)
     with ExitStack() as stack:
-        try:
+        with writing(folder):
             path = stack.enter_context(part_folder(folder))
-        except OSError as error:
-            raise describe_failure(folder, error) from error
         new = OutputFolder(folder, path)
         try:
             yield new
@@ -218,7 +212,7 @@ def making(folder: Path, is_whole: Callable[[Path], bool]) -> Iterator[Path | No
         yield None
         return
     try:
-        with locked(folder.parent, wait=True):
+        with writing(folder), locked(folder.parent, wait=True):
             if is_whole(folder):  # by now
                 yield None
                 return
@@ -229,7 +223,5 @@ def making(folder: Path, is_whole: Callable[[Path], bool]) -> Iterator[Path | No
                 if is_folder(folder):
                     shutil.rmtree(folder)
                 part.replace(folder)
-    except OSError as error:
-        raise OutputError(describe_failure(folder, error).problem, hint=ELSEWHERE) from error
     except (OutputError, InvalidOption) as error:
         raise type(error)(error.problem, hint=ELSEWHERE) from error
