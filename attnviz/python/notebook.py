@@ -12,7 +12,7 @@ from attnviz.renderers.figure.files import png
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle, Report
 from attnviz.specs import FigureOptions
-from attnviz.views.heatmap import heatmap_report, select_from_record
+from attnviz.views.heatmap import choose_from_record, heatmap_report
 
 MAX_BYTES = 2_000_000  # of all that a notebook keeps of one cell: the page, and the picture in base64
 HEIGHT = 640  # pixels, where no script runs beside the frame; the reader can drag its corner
@@ -108,8 +108,10 @@ def display(maps: AttentionMaps | Sequence[AttentionMaps]) -> Display:
 
 def make_report(maps: AttentionMaps, spec: FigureOptions) -> Report:
     """Build the report of one record. Raises InvalidSelection and InvalidOption as `heatmap_report` does."""
-    maps, layers, heads, found = select_from_record(maps, spec)
-    return heatmap_report(maps, found, spec, layers, heads)
+    part = choose_from_record(maps, spec)
+    for _ in part.walk():  # nobody watches
+        pass
+    return heatmap_report(part.maps, part.measure(spec), spec, part.layers, part.heads)
 
 
 def _write_paragraph(text: str) -> str:

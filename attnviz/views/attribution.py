@@ -1,6 +1,7 @@
 """Which tokens an answer hangs on, by one method or several: shaded text and a table. Knows records and `report`."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 
 import numpy as np
 
@@ -9,7 +10,6 @@ from attnviz.records.attribution import Attribution
 from attnviz.report import Block, Column, Heatmap, Note, Report, Row, Scale, Table
 from attnviz.views import captions
 from attnviz.views.answers import describe_value
-from attnviz.views.data import describe_tokens
 from attnviz.views.tokens import label_tokens
 
 MAX_NAME = 80
@@ -124,7 +124,7 @@ def _collect_data(found: Sequence[Attribution]) -> Mapping[str, object]:
         "against": first.target.against or None,
         "probability": first.target.probability,
         **({} if first.target.score is None else {"score": first.target.score}),
-        "tokens": describe_tokens(first.tokens),
+        "tokens": asdict(first.tokens),
         "methods": {
             each.method: {
                 "scores": each.scores.tolist(),

@@ -47,8 +47,8 @@ def collect_data(
         "title": title,
         **describe_provenance(maps.provenance),
         "self_attention": maps.self_attention,
-        "queries": describe_tokens(maps.queries),
-        "keys": describe_tokens(maps.keys),
+        "queries": asdict(maps.queries),
+        "keys": asdict(maps.keys),
         **({"chosen": list(maps.chosen)} if maps.chosen else {}),  # by the last queries
         "layers": [maps.layer_numbers[layer] for layer in layers],
         "heads": [maps.head_names[head] for head in heads],
@@ -103,11 +103,6 @@ def describe_provenance(provenance: Provenance) -> Mapping[str, object]:
         "settings": dict(provenance.settings),
         "versions": dict(provenance.versions),
     }
-
-
-def describe_tokens(tokens: Tokens) -> Mapping[str, object]:
-    """Describe tokens for machines: as they are, nothing escaped."""
-    return asdict(tokens)
 
 
 def to_pandas(maps: AttentionMaps) -> DataFrame:

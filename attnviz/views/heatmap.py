@@ -198,13 +198,3 @@ def choose_from_record(maps: AttentionMaps, spec: FigureOptions) -> RecordPart:
         maps = add_mean(maps)
         names.append("divergence_from_mean")  # what is lost where heads are averaged
     return RecordPart(maps, layers, heads, tuple(names))
-
-
-def select_from_record(
-    maps: AttentionMaps, spec: FigureOptions
-) -> tuple[AttentionMaps, tuple[int, ...], tuple[int, ...], tuple[Measurement, ...]]:
-    """Choose of a record, layers and heads as places in it, and measure it at once. Raises as these two do."""
-    part = choose_from_record(maps, spec)
-    for _ in part.walk():
-        pass
-    return part.maps, part.layers, part.heads, part.measure(spec)

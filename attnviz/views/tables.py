@@ -186,10 +186,7 @@ def _list_top_rows(picture: Heatmap, real_queries: RealQueries, k: int) -> Itera
 
 
 def find_largest(weights: np.ndarray, allowed: np.ndarray, k: int) -> list[int]:
-    """Return the `k` allowed positions of largest weight, in order; linear in the number of keys."""
-    if len(allowed) > k:
-        least = np.partition(weights[allowed], -k)[-k]
-        allowed = allowed[weights[allowed] >= least]
+    """Return the `k` allowed positions of largest weight, in order."""
     order = np.argsort(-weights[allowed], kind="stable")[:k]
     return [int(key) for key in allowed[order]]
 

@@ -10,11 +10,11 @@ from matplotlib.text import Text
 import attnviz
 from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.measures.divergence import divergence_from_mean
+from attnviz.python.notebook import make_report
 from attnviz.records import AttentionMaps
 from attnviz.report import Report
 from attnviz.running.drawing import Drawing
 from attnviz.specs import FigureOptions
-from attnviz.views.heatmap import heatmap_report, select_from_record
 from tests.events import data, report
 from tests.made import heatmaps, overview, random_maps, record, table
 from tests.running.test_drawing import drawn_by
@@ -23,9 +23,7 @@ FILM = ("the", "film", "was", "good")
 
 
 def show(maps: AttentionMaps, **choice: Any) -> Report:
-    spec = FigureOptions(**choice)
-    selected, layers, heads, found = select_from_record(maps, spec)
-    return heatmap_report(selected, found, spec, layers, heads)
+    return make_report(maps, FigureOptions(**choice))
 
 
 def divergence(rows: np.ndarray) -> float:

@@ -14,7 +14,7 @@ from attnviz.records.head_names import write_share
 from attnviz.report import Block, Calculation, CalculationStep, EdgeStrip, Note, Report, name_map
 from attnviz.specs import FigureOptions
 from attnviz.views import captions
-from attnviz.views.data import describe_provenance, describe_tokens
+from attnviz.views.data import describe_provenance
 from attnviz.views.tables import find_largest
 from attnviz.views.tokens import name_token, quote_token
 from attnviz.words import Language, say
@@ -135,7 +135,7 @@ def _data(title: str, found: VerifiedTrace) -> Mapping[str, object]:
         "layer": found.layer,
         "normed": found.normed,
         **asdict(found.trace),
-        "tokens": describe_tokens(found.trace.tokens),
+        "tokens": asdict(found.trace.tokens),
         "concatenated": found.trace.concatenated,
         "output": found.trace.output,
         "model_output": found.model_output,

@@ -1,7 +1,7 @@
 """Which passages an answer needs, as a report: the answer, the passages by what goes without them, and a map."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from jaxtyping import Float64
@@ -11,7 +11,6 @@ from attnviz.records import Provenance, Tokens
 from attnviz.report import Block, Column, Heatmap, Note, Report, Row, Scale, Table
 from attnviz.table.numbers import Numbers
 from attnviz.views import captions
-from attnviz.views.data import describe_tokens
 
 PICTURE = "sources"
 MAX_NAME, MAX_ANSWER, MAX_BEGINNING, MAX_LABEL, MAX_TEXT = 80, 60, 32, 24, 10_000
@@ -105,7 +104,7 @@ def sources_report(found: Sources, title: str | None) -> Report:
             "revision": found.provenance.revision,
             "text_sha256": found.provenance.text_sha256,
             "answer": list(found.answer.pieces),
-            "tokens": describe_tokens(words),
+            "tokens": asdict(words),
             "log_probability": found.log_probability,
             "without_all": found.together,
             "draws": found.n_draws,

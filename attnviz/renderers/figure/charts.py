@@ -17,7 +17,8 @@ from matplotlib.text import Text
 from attnviz.renderers.figure import marks
 from attnviz.renderers.figure.draw import Sketch, literal, write
 from attnviz.renderers.figure.header import MARGIN, MIN_WIDTH, ceil_to_pixel, frame, header_of, height_of, refuse_width
-from attnviz.renderers.figure.layout import GAP, MAX_GRID_WIDTH, PAD, POINT, Labels, fit_labels
+from attnviz.renderers.figure.labels import fit_labels
+from attnviz.renderers.figure.layout import GAP, MAX_GRID_WIDTH, PAD, POINT, Labels
 from attnviz.renderers.figure.style import AXIS, Sizes, look_of
 from attnviz.renderers.figure.text import extent, ordinal, wrap, wrap_evenly
 from attnviz.report import Charts, FigureStyle, Report

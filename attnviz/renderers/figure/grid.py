@@ -5,13 +5,13 @@ Inches from the upper left corner. Text sizes are points.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from math import ceil, floor, inf
 from typing import Any, NamedTuple
 
-from attnviz.renderers.figure import layout
+from attnviz.renderers.figure import header, layout
 from attnviz.renderers.figure.colour_bar import Across, BarPlan, place_bar, plan_bar
-from attnviz.renderers.figure.header import MARGIN, MIN_WIDTH, ceil_to_pixel, frame, header_of, height_of, paragraph
+from attnviz.renderers.figure.header import MARGIN, ceil_to_pixel, frame, height_of, paragraph
+from attnviz.renderers.figure.labels import find_step, name_pairs, plan_labels, spell_names
 from attnviz.renderers.figure.layout import GAP, PAD, POINT, TICK, Box, Cells, Labels, PlacedMap, Room, TextLine
 from attnviz.renderers.figure.scale import LEAST_WRITTEN, plan_limits
 from attnviz.renderers.figure.style import GREY, INK
@@ -102,7 +102,7 @@ def plan_across(grid: GridPlan, row_room: float, bar: BarPlan, room: Room) -> Ac
         width = max(room.look.width, content, 2 * MARGIN + bar.length + 2 * bar.beside)
         shift = floor((width - content) / 2 * dpi) / dpi
     else:
-        width = ceil_to_pixel(max(MIN_WIDTH, content), dpi)
+        width = ceil_to_pixel(max(header.MIN_WIDTH, content), dpi)
         shift = ceil_to_pixel((width - content) / 2, dpi)
     return Across(MARGIN + shift + size * POINT, ceil_to_pixel(maps, dpi) + shift, content - MARGIN + shift, width)
 
@@ -116,59 +116,11 @@ def place_maps(grid: GridPlan, left: float, top: float) -> Iterator[PlacedMap]:
         yield PlacedMap(heatmap, box)
 
 
-CLOSE = 1.2  # of a name's width: from one to the next
 ABOVE = 0.02  # inches between a map and what stands above it
-STANDS_OUT = 0.8 * GAP  # how far a word may stand out into the gaps beside its map
 BETWEEN, MIN_BETWEEN = (0.06, 0.035), 0.02  # inches from one small map to the next, across and down
 BETWEEN_SHARE = 0.13  # of a small map's side
 MAX_BESIDE = 0.22  # of a width that is asked for: what names of cells may take beside the map
 MAX_BAR_HEIGHT = 4.0
-
-
-def say_above(picture: Heatmap | HeatmapGrid) -> tuple[list[str], list[str]]:
-    """Return each map's title, unless the edges of the grid or the picture's own title say it, and each map's note.
-
-    One map alone has the picture's title over it, and small ones have nothing.
-    """
-    if isinstance(picture, Heatmap) or layout.is_small(picture):
-        return [], []
-    titles = [heatmap.title if picture.edges is None else "" for heatmap in picture.maps]
-    return titles, [heatmap.note for heatmap in picture.maps]
-
-
-def measure_longest_word(picture: Heatmap | HeatmapGrid, room: Room) -> float:
-    """Measure the longest word above a map, in inches of the smallest text that headings may have."""
-    words = [word for text in chain(*say_above(picture)) for word in text.split()]
-    return max((extent(word, room.sizes.headings[-1]).width * POINT for word in words), default=0.0)
-
-
-def wrap_headings(
-    titles: Sequence[str], notes: Sequence[str], points: float, sizes: Sequence[float]
-) -> tuple[float, Sequence[Sequence[Sequence[str]]], float]:
-    """Find the largest size at which each text fits on one line, else the last; return it, the lines and their inches.
-
-    A word that is a little wider than its map is not broken: it stands out into the gaps beside it.
-    """
-    widest = max((extent(text, sizes[-1]).width for text in (*titles, *notes)), default=0.0) / sizes[-1]
-    size = next((size for size in sizes if widest * size <= points), sizes[-1])
-    words = [word for text in (*titles, *notes) for word in text.split()]
-    longest = max((extent(word, size).width for word in words), default=0.0)
-    points = max(points, min(longest, points + STANDS_OUT / POINT))
-    pairs = zip(titles, notes, strict=True)
-    headings = [[wrap_evenly(text, size, points) if text else () for text in texts] for texts in pairs]
-    return size, headings, max((height_of([*title, *note], size) for title, note in headings), default=0.0)
-
-
-def place_headings(grid: GridPlan, places: Sequence[PlacedMap]) -> list[TextLine]:
-    """Place each panel's title, centred over it, and its note in grey below."""
-    lines: list[TextLine] = []
-    for place, (title, note) in zip(places, grid.headings, strict=False):
-        middle = place.box.left + place.box.width / 2
-        top = place.box.top - grid.heading_room
-        placed = paragraph([*title, *note], grid.heading_size, INK, middle, top)
-        colours = [INK] * len(title) + [GREY] * len(note)
-        lines += [line._replace(align="center", colour=ink) for line, ink in zip(placed, colours, strict=True)]
-    return lines
 
 
 def name_edges(grid: GridPlan, edges: EdgeNames, left: float, places: Sequence[PlacedMap]) -> list[TextLine]:
@@ -178,34 +130,22 @@ def name_edges(grid: GridPlan, edges: EdgeNames, left: float, places: Sequence[P
     """
     size, down = grid.edge_size, grid.map_height + grid.down + grid.heading_room
     pitch, lines = grid.map_width + grid.gap, list[TextLine]()
-    rows, columns = edges.rows, edges.columns
+    rows, columns, above = edges.rows, edges.columns, places[0].box.top - PAD
     if not grid.small:
-        rows, columns = _spell(edges.row_axis, rows, down, size), _spell(edges.column_axis, columns, pitch, size)
-    for place, name in [*zip(places[:: grid.n_columns], rows, strict=True)][:: _step(size, down)]:
+        rows = spell_names(edges.row_axis, rows, down, size)
+        columns = spell_names(edges.column_axis, columns, pitch, size)
+        above = places[0].box.top - grid.heading_room - ABOVE * (not grid.heading_room) - 0.3 * size * POINT
+    for place, name in [*zip(places[:: grid.n_columns], rows, strict=True)][:: find_step(size, down)]:
         middle = place.box.top + place.box.height / 2
         if grid.small:
             base = middle + 0.36 * size * POINT
             lines.append(TextLine(name, place.box.left - PAD, base, size, INK, "right"))
         else:
             lines.append(TextLine(name, left - 0.3 * size * POINT, middle, size, INK, "center", 90))
-    above = places[0].box.top - PAD
-    if not grid.small:
-        above = places[0].box.top - grid.heading_room - ABOVE * (not grid.heading_room) - 0.3 * size * POINT
     widest = max(extent(name, size).width for name in columns)
-    for place, name in [*zip(places[: grid.n_columns], columns, strict=True)][:: _step(widest, pitch)]:
+    for place, name in [*zip(places[: grid.n_columns], columns, strict=True)][:: find_step(widest, pitch)]:
         lines.append(TextLine(name, place.box.left + place.box.width / 2, above, size, INK, "center"))
     return lines
-
-
-def _step(points: float, pitch: float) -> int:
-    """Return n where only every n-th name has room."""
-    return max(1, ceil(CLOSE * points * POINT / pitch))
-
-
-def _spell(axis: str, names: Sequence[str], pitch: float, size: float) -> tuple[str, ...]:
-    """Spell names as "head 3", or "3" where not all of them have room; "mean" says itself what it is."""
-    spelled = tuple(f"{axis} {name}" if name.isdigit() else name for name in names)
-    return spelled if max(extent(name, size).width for name in spelled) * POINT < pitch else tuple(names)
 
 
 def name_axes(
@@ -241,9 +181,8 @@ def write_tokens(
         rows, columns = (list(enumerate(names)) for names in (place.heatmap.rows, place.heatmap.columns))
         (left, top, width, height), end = place.box, place.box.left + place.box.width + TICK + PAD
         if room.look.kind == "lines":
-            sides: tuple[tuple[Any, Labels, float, layout.Align], ...]
-            sides = (rows, beside, left - TICK - PAD, "right"), (columns, below, end, "left")
-            for tokens, label, x, align in sides:
+            sides: dict[layout.Align, Any] = {"right": (rows, beside, left - TICK - PAD), "left": (columns, below, end)}
+            for align, (tokens, label, x) in sides.items():
                 pitch = max(len(rows), len(columns)) / len(tokens) * cells.rows.length
                 for at, name in label.choose(tokens):
                     base = top + (at + 0.5) * pitch + 0.36 * label.size * POINT
@@ -267,7 +206,7 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> layou
     look, sizes, dpi = room.look, room.sizes, room.look.dpi
     scale, edges = picture.scale or report.scale, picture.edges if isinstance(picture, HeatmapGrid) else None
     cells = layout.plan_cells(picture, room)
-    labels = layout.plan_labels(picture, cells, room)
+    labels = plan_labels(picture, cells, room)
     grid = _grid(picture, cells, labels, room)
     highest = min(grid.height, MAX_BAR_HEIGHT) if grid.small else grid.map_height
     bar = plan_bar(scale, (grid.width, highest), look.width, room)
@@ -281,7 +220,7 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> layou
         beside += above + PAD
     across = plan_across(grid, beside, bar, room)
 
-    header, start = header_of(picture, report, across.width, look, sizes)
+    titles, start = header.header_of(picture, report, across.width, look, sizes)
     top = ceil_to_pixel(start + above + grid.heading_room, dpi)
     places = tuple(place_maps(grid, across.maps, top))
     named, base = (grid.maps[0].row_axis, grid.maps[0].column_axis), top + grid.height + labels[1].room
@@ -294,13 +233,13 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> layou
         length = extent(axes[0].text, sizes.axis).width * POINT * (not grid.lines)
         lowest = max(lowest, top + length, axes[-1].y)
     names = name_edges(grid, edges, across.maps - labels[0].room, places) if edges else []
-    names += [*place_headings(grid, places), *axes]
+    names += [*header.place_headings(places, grid.headings, grid.heading_size, grid.heading_room), *axes]
     bar_box, bar_label, lowest = place_bar(bar, grid.width, across, (top, lowest), room)
     notes = list_caveats(grid, cells, labels, scale)
     end, down = across.maps + grid.map_width + TICK + PAD, top + 0.36 * sizes.smallest * POINT
     pairs = [TextLine(pair, end, down + at, sizes.smallest) for at, pair in grid.pairs.items()]
     return layout.FigurePlan(
-        **frame(picture, report, look, (across.width, lowest, GAP), [*header, *names, *bar_label, *pairs], notes),
+        **frame(picture, report, look, (across.width, lowest, GAP), [*titles, *names, *bar_label, *pairs], notes),
         cells=cells,
         labels=labels,
         tokens=tuple(write_tokens(places, labels, cells, grid.n_columns, room)),
@@ -324,11 +263,11 @@ def _grid(picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, La
         height, width = max(height, width), ceil_to_pixel(room.side, dpi)
     beside = sum(label.room for label in labels) if lines else 0.0
     gaps = [min(most, max(MIN_BETWEEN, BETWEEN_SHARE * width)) for most in BETWEEN] if small else (GAP + beside, GAP)
-    size, headings, above = wrap_headings(*say_above(picture), (width + beside) / POINT, sizes)
+    size, headings, above = header.wrap_headings(picture, (width + beside) / POINT, sizes)
     maps = layout.maps_of(picture)
     if labels[0].step == 0 and maps[0].backdrop is not None and not small:
         maps, gaps = tuple(replace(each, row_axis="", column_axis="") for each in maps), (BETWEEN[0], GAP)
-    pairs, footnote = layout.name_pairs(picture, cells, room), "" if small else picture.footnote
+    pairs, footnote = name_pairs(picture, cells, room), "" if small else picture.footnote
     beyond = labels[1].room if lines else 0.0
     if pairs:
         widest = max(extent(pair, room.sizes.smallest).width for pair in pairs.values())

@@ -1,22 +1,24 @@
-"""What all pictures share: margins, title, paragraphs, small print, whole pixels.
+"""What all pictures share: margins, title, paragraphs, small print, whole pixels; and headings of maps.
 
 Lengths are inches from the upper left corner, text sizes points.
 """
 
 from collections.abc import Sequence
+from itertools import chain
 from math import ceil
 from typing import Any
 
 from attnviz.errors import TooLarge
-from attnviz.renderers.figure.layout import GAP, PAD, POINT, Box, TextLine
+from attnviz.renderers.figure.layout import GAP, PAD, POINT, Box, PlacedMap, Room, TextLine, is_small
 from attnviz.renderers.figure.style import GREY, INK, MIN_FONT_SIZE, Sizes, look_of
-from attnviz.renderers.figure.text import extent, line_height, wrap
-from attnviz.report import FigureStyle, Picture, Report
+from attnviz.renderers.figure.text import extent, line_height, wrap, wrap_evenly
+from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Picture, Report
 from attnviz.words import say
 
 MARGIN = 0.12
 MIN_WIDTH = 3.2  # a title needs some room even over a single cell
 SWATCH_WIDTH, SWATCH_HEIGHT = 0.18, 0.09
+STANDS_OUT = 0.8 * GAP  # how far a word may stand out into the gaps beside its map
 
 
 def refuse_width(name: str, look: FigureStyle, sizes: Sizes, needed: float) -> TooLarge:
@@ -109,3 +111,51 @@ def frame(
         "theme": theme,
         "swatch": Box(MARGIN, footer[0].y - SWATCH_HEIGHT + 0.01, SWATCH_WIDTH, SWATCH_HEIGHT) if is_hatched else None,
     }
+
+
+def _say_above(picture: Heatmap | HeatmapGrid) -> tuple[list[str], list[str]]:
+    """Return each map's title, unless the edges of the grid or the picture's own title say it, and each map's note.
+
+    One map alone has the picture's title over it, and small ones have nothing.
+    """
+    if isinstance(picture, Heatmap) or is_small(picture):
+        return [], []
+    titles = [heatmap.title if picture.edges is None else "" for heatmap in picture.maps]
+    return titles, [heatmap.note for heatmap in picture.maps]
+
+
+def measure_longest_word(picture: Heatmap | HeatmapGrid, room: Room) -> float:
+    """Measure the longest word above a map, in inches of the smallest text that headings may have."""
+    words = [word for text in chain(*_say_above(picture)) for word in text.split()]
+    return max((extent(word, room.sizes.headings[-1]).width * POINT for word in words), default=0.0)
+
+
+def wrap_headings(
+    picture: Heatmap | HeatmapGrid, points: float, sizes: Sequence[float]
+) -> tuple[float, Sequence[Sequence[Sequence[str]]], float]:
+    """Find the largest size at which each text fits on one line, else the last; return it, the lines and their inches.
+
+    A word that is a little wider than its map is not broken: it stands out into the gaps beside it.
+    """
+    titles, notes = _say_above(picture)
+    widest = max((extent(text, sizes[-1]).width for text in (*titles, *notes)), default=0.0) / sizes[-1]
+    size = next((size for size in sizes if widest * size <= points), sizes[-1])
+    words = [word for text in (*titles, *notes) for word in text.split()]
+    longest = max((extent(word, size).width for word in words), default=0.0)
+    points = max(points, min(longest, points + STANDS_OUT / POINT))
+    pairs = zip(titles, notes, strict=True)
+    headings = [[wrap_evenly(text, size, points) if text else () for text in texts] for texts in pairs]
+    return size, headings, max((height_of([*title, *note], size) for title, note in headings), default=0.0)
+
+
+def place_headings(
+    places: Sequence[PlacedMap], headings: Sequence[Sequence[Sequence[str]]], size: float, room: float
+) -> list[TextLine]:
+    """Place the title of each map, centred `room` inches over it, and its note in grey below."""
+    lines: list[TextLine] = []
+    for place, (title, note) in zip(places, headings, strict=False):
+        middle, top = place.box.left + place.box.width / 2, place.box.top - room
+        placed = paragraph([*title, *note], size, INK, middle, top)
+        colours = [INK] * len(title) + [GREY] * len(note)
+        lines += [line._replace(align="center", colour=ink) for line, ink in zip(placed, colours, strict=True)]
+    return lines

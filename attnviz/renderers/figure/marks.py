@@ -219,13 +219,11 @@ class Panel(NamedTuple):
             low, high = chart.y_range
             beyond = MARGINS[1] * (high - low)
             axes.set_ylim(low - beyond, high + beyond)
-        axes.ticklabel_format(axis="y", useOffset=False)
         if not chart.names:
             low, high = axes.get_xlim()
             is_whole = table["x"].mod(1).eq(0).groupby(table["group"]).all().any()
             if chart.kind == "line" and is_whole and 1 < high - low <= MAX_WHOLE:
                 axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
-            axes.ticklabel_format(axis="x", useOffset=False)
 
     def _name_places(self, axes: Axes) -> None:
         chart, width = self.chart, self.size[0] / POINT

@@ -9,8 +9,8 @@ from math import ceil, inf
 
 from attnviz.errors import TooLarge
 from attnviz.renderers.figure import layout
-from attnviz.renderers.figure.grid import STANDS_OUT, measure_longest_word, plan_in
-from attnviz.renderers.figure.header import refuse_width
+from attnviz.renderers.figure.grid import plan_in
+from attnviz.renderers.figure.header import STANDS_OUT, measure_longest_word, refuse_width
 from attnviz.renderers.figure.layout import FigurePlan, Room, is_small
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report
 

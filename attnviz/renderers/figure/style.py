@@ -131,6 +131,7 @@ STYLE: dict[Any, Any] = {
     "axes.edgecolor": FRAME,
     "axes.linewidth": HAIRLINE,
     "axes.unicode_minus": False,
+    "axes.formatter.useoffset": False,
     "hatch.linewidth": 0.4,
     "xtick.color": INK,
     "ytick.color": INK,

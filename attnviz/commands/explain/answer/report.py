@@ -1,6 +1,7 @@
 """An explanation as a report: the heads of an answer, each with its knock-out, the steps behind them, and a picture."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 
 from attnviz.commands.explain.answer import words
 from attnviz.commands.explain.answer.graph import draw_answer, draw_looks
@@ -17,7 +18,6 @@ from attnviz.selection import find_token, select_pairs
 from attnviz.table.numbers import Numbers
 from attnviz.text import Document
 from attnviz.views import captions
-from attnviz.views.data import describe_tokens
 from attnviz.views.tokens import label_token
 
 MAX_NAME, MAX_LABEL = 80, 12
@@ -145,7 +145,7 @@ def _describe_source(provenance: Provenance, tokens: Tokens) -> Mapping[str, obj
         "revision": provenance.revision,
         "text": provenance.text_name,
         "text_sha256": provenance.text_sha256,
-        "tokens": describe_tokens(tokens),
+        "tokens": asdict(tokens),
     }
 
 
