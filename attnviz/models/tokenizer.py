@@ -199,13 +199,10 @@ WRITES = "attnviz vocab writes a tokenizer.json."
 def load(path: Path, classify: bool = False) -> TextTokenizer:
     """Return a `tokenizer.json`, or the one in a folder. Raises InvalidModel naming the file."""
     file = path / "tokenizer.json" if is_folder(path) else path
+    content = read_bytes(file, MAX_VOCABULARY, InvalidModel, WRITES)
+    check_tokenizer(content, file)
     try:
-        text = read_bytes(file, MAX_VOCABULARY, InvalidModel, WRITES).decode()
-    except UnicodeDecodeError as error:
-        raise InvalidModel(f"{file} is not a tokenizer.json: it is not JSON", hint=WRITES) from error
-    check_tokenizer(text, file)
-    try:
-        vocabulary = Tokenizer.from_str(text)
+        vocabulary = Tokenizer.from_buffer(content)
     except BaseException as error:  # the library raises bare Exception, and panics
         if not (isinstance(error, Exception) or is_panic(error)):
             raise

@@ -24,7 +24,7 @@ MAX_ADDED = 2**20  # characters of all added tokens: the library takes some 70 b
 HINT = "Take the tokenizer.json that came with the model."
 
 
-def check_tokenizer(content: str, file: Path) -> None:
+def check_tokenizer(content: bytes, file: Path) -> None:
     """Raise InvalidModel for ids, templates or replacements beyond what a tokenizer needs, or no vocabulary."""
     try:
         found = json.loads(content)

@@ -72,7 +72,6 @@ class ModelFiles:
 
     folder: Path
     weights: tuple[Path, ...]
-    n_parameters: int
     sha256: str = ""  # that `compute_sha256` must give, where it is known
     origin: str = ""  # what records name in its place: the package that it comes from
 
@@ -103,12 +102,11 @@ def find_files(local: Path | None, hub: str, max_memory: float) -> ModelFiles:
         problem = f"{folder} holds an adapter beside a model ({ADAPTER}), which is not read"
         raise InvalidModel(problem, hint="Merge it: model.merge_and_unload().save_pretrained(folder).")
     if is_file(folder / TOKENIZER):
-        content = read_bytes(folder / TOKENIZER, MAX_VOCABULARY, InvalidModel, AGAIN)
-        check_tokenizer(content.decode("utf-8", "replace"), folder / TOKENIZER)
+        check_tokenizer(read_bytes(folder / TOKENIZER, MAX_VOCABULARY, InvalidModel, AGAIN), folder / TOKENIZER)
     weights = tuple(_weights(folder))
     n_parameters = sum(read_header(file, InvalidModel, AGAIN).n_numbers for file in weights)
     check_room(f"the weights of {hub or local} as float32", n_parameters * FLOAT32, max_memory)
-    return ModelFiles(folder, weights, n_parameters)
+    return ModelFiles(folder, weights)
 
 
 def check_installed() -> None:
