@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from attnviz.errors import InvalidOption, InvalidRecord, TooLarge
+from attnviz.errors import InvalidOption, InvalidRecord, InvalidSelection, TooLarge
 from attnviz.models.protocols import EVERY, AttentionModel, LayersAndHeads
 
 if TYPE_CHECKING:  # numpy comes with them
@@ -47,8 +46,22 @@ class Needs:
 class RecordingPlan:
     """How one text is recorded."""
 
-    record: Callable[[str, str], AttentionMaps]  # of a text and its name; raises as the model does
+    attend: Callable[[str, str, LayersAndHeads], AttentionMaps]
+    choice: LayersAndHeads = EVERY
     notice: str = ""
+    may_widen: bool = True  # to all layers, where a chosen one does not attend
+
+    def record(self, text: str, name: str) -> AttentionMaps:
+        """Record one text; with `may_widen` every layer where a chosen one does not attend: the record says which do.
+
+        Raises InvalidSelection for a layer or head that is not there, and as the model does.
+        """
+        try:
+            return self.attend(text, name, self.choice)
+        except InvalidSelection:
+            if self.choice.layers is None or not self.may_widen:
+                raise
+            return self.attend(text, name, replace(self.choice, layers=None))
 
     def notices(self, maps: AttentionMaps) -> tuple[str, ...]:
         """Return what to say about the record. A model that gives no q and k has kept all weights: nothing."""
@@ -68,8 +81,7 @@ def plan_recording(model: AttentionModel, text: str, needs: Needs) -> RecordingP
         if needs.needs_weights is not None:
             problem = f"{needs.needs_weights} needs all weights, which --factored does not keep"
             raise InvalidOption(problem, hint="Leave out one.")
-        return RecordingPlan(_keep_factors(model, needs))
-    of_choice = partial(model.attention, choice=needs.choice)
+        return RecordingPlan(_keep_factors(model, needs), needs.choice, may_widen=not needs.only_choice)
     may_factor = needs.needs_weights is None and needs.factored is None
     try:
         n_queries, n_keys = model.map_size(text)
@@ -77,29 +89,29 @@ def plan_recording(model: AttentionModel, text: str, needs: Needs) -> RecordingP
         with suppress(TooLarge):
             if needs.choice != EVERY:
                 model.encode(text, needs.choice)  # whether there is room for these
-                return RecordingPlan(of_choice, CHOSEN_HEADS)
+                return RecordingPlan(model.attention, needs.choice, CHOSEN_HEADS, may_widen=not needs.only_choice)
         if not may_factor:
             raise
-        return RecordingPlan(_keep_factors(model, needs, error), FACTORS_FOR_ROOM)
+        return RecordingPlan(_keep_factors(model, needs, error), needs.choice, FACTORS_FOR_ROOM)
     n_weights = model.n_layers * model.n_heads * n_queries * n_keys
     if may_factor and needs.max_shown is not None and n_weights > needs.max_shown:
-        return RecordingPlan(_keep_factors(model, needs, or_weights=True), FACTORS_FOR_SIZE)
+        return RecordingPlan(_keep_factors(model, needs, or_weights=True), needs.choice, FACTORS_FOR_SIZE)
     if needs.only_choice:
-        return RecordingPlan(of_choice)
+        return RecordingPlan(model.attention, needs.choice, may_widen=False)
     return RecordingPlan(model.attention)
 
 
 def _keep_factors(
     model: AttentionModel, needs: Needs, no_room: TooLarge | None = None, *, or_weights: bool = False
-) -> Callable[[str, str], AttentionMaps]:
+) -> Callable[[str, str, LayersAndHeads], AttentionMaps]:
     """Record q and k, or all weights of a model that cannot give q and k of this text where these will do.
 
     Where weights had `no_room`, the error also says that.
     """
 
-    def attend(text: str, name: str) -> AttentionMaps:
+    def attend(text: str, name: str, choice: LayersAndHeads) -> AttentionMaps:
         try:
-            maps = model.attend_factored(text, name, needs.choice)
+            maps = model.attend_factored(text, name, choice)
             needs.check_room(maps)
             return maps
         except (InvalidOption, InvalidRecord, TooLarge) as error:
