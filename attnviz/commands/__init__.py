@@ -3,17 +3,11 @@
 A wing may use the core and no other wing. To take one out, remove its folder and its lines here.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attnviz.registry import load
 from attnviz.running import Command, Events, Progress
-
-if TYPE_CHECKING:
-    from attnviz.models.loading import ModelReference
 
 
 def _register(name: str, help: str, *, wing: str = "", module: str = "run", reads: bool = True, **more: Any) -> Command:
@@ -68,23 +62,18 @@ def start_command(command: Command, spec: Any) -> Events:
     """
     if getattr(text := getattr(spec, "text", None), "inline_text", None) is not None:
         spec = replace(spec, text=load("attnviz.text:resolve_argument")(text))
-    given = [spec]
-    models: tuple[ModelReference, ...] = ()
-    if command.inputs is not None:
-        inputs = load(command.inputs)(spec)
-        if inputs.n_workers > 1:  # what workers are forked from imports while this process does
-            load("attnviz.running.local_executor:create_process_context")(command.preloads)
-        given.append(inputs)
-        models = inputs.models
-    if models:
-        return _prepare_and_run(command, given, models)
-    events: Events = load(command)(*given)
-    return events
+    if command.inputs is None:
+        events: Events = load(command)(spec)
+        return events
+    inputs = load(command.inputs)(spec)
+    if inputs.n_workers > 1:  # what workers are forked from imports while this process does
+        load("attnviz.running.local_executor:create_process_context")(command.preloads)
+    return _prepare_and_run(command, spec, inputs)
 
 
-def _prepare_and_run(command: Command, given: Sequence[Any], models: Sequence[ModelReference]) -> Events:
+def _prepare_and_run(command: Command, spec: Any, inputs: Any) -> Events:
     """Make what the models need to be opened the first time, then do what the command does."""
-    for model in models:
+    for model in inputs.models:
         for note in model.prepare():
             yield Progress(0, 1, "models", label=f"converting {model}", log=(note,))
-    yield from load(command)(*given)
+    yield from load(command)(spec, inputs)
