@@ -64,6 +64,7 @@ function showTabs() {
   });
   const focused = byId("views").contains(document.activeElement);
   byId("views").replaceChildren(...tabs);
+  byId("views").hidden = tabs.length < 2;
   if (focused) byId(`tab-${state.view}`).focus();
   byId("view").setAttribute("aria-labelledby", `tab-${state.view}`);
 }
