@@ -78,7 +78,8 @@ def test_every_command_with_a_model_of_a_package_runs(run_here: RunHere, tmp_pat
         pretrained.packaged(plugin.name)
     assert len(commands_of_packages()) > 2
     for command in commands_of_packages():
-        if command.rpartition(" --out ")[2] not in DRAWN:  # those run where their pictures are held
+        # Those run where their pictures are held, and the one explanation where its screen is.
+        if command.rpartition(" --out ")[2] not in DRAWN and not command.endswith(' Mr and Mrs D"'):
             worked(run_here(*shlex.split(command)[1:]))
 
 
