@@ -206,3 +206,9 @@ def test_a_text_that_is_the_name_of_a_file_is_the_file(tmp_path: Path, monkeypat
         heatmap(build(HeatmapSpec, inline_text="many.csv", dataset="sample"))
     words = result(heatmap(build(HeatmapSpec, text=("a.txt",), out=str(tmp_path / "words"))))
     assert "3 tokens" in report(words).subtitle
+
+
+@pytest.mark.parametrize(("index", "n_read"), [("0-2", 3), ("4,1", 5), ("-1", 40), ("0--1", 40), ("first", 40)])
+def test_no_more_texts_are_read_than_are_chosen(index: str, n_read: int) -> None:
+    """All of them where it counts from the end; what is no choice is told by whoever chooses."""
+    assert len(load_corpus(TextOptions(dataset="sample", index=(index,)), only_index=True).documents) == n_read
