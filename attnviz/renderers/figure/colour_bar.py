@@ -19,7 +19,7 @@ from attnviz.report import Scale
 
 BAR_WIDTH, BAR_SHORTEST = 0.09, 1.2
 MAX_BAR_WIDTH = 3.0  # below maps, unless its numbers need more
-APART = 0.8  # of the end of a bar: numbers of multiples beyond would lie on its own
+APART = 0.7  # of the end of a bar: numbers of multiples beyond would lie on its own, most of all below a bar
 
 Ticks = tuple[tuple[float, str], ...]  # where, and what they say
 
