@@ -83,11 +83,13 @@ class StreamPass(HeldPass):  # type: ignore[no-untyped-call]
         given = args[0] if args else kwargs.get("hidden_states")
         if not isinstance(given, Tensor) or given.ndim != 3 or len(given) != 1:
             raise self._refuse("a layer of it reads something else than the states of tokens")
+        if self.blocks and not torch.equal(given, self.final):
+            raise self._refuse("something is added between two of its layers")
         if any(block.module is module for block in self.blocks):
             raise self._refuse("its layers share one module, so that no head is of one layer alone")
         # Each layer reads a leaf of its own. A gradient ends there: what earlier layers wrote is known as a vector, and
-        # no path leads through what they read in turn. The sum is whole where a layer reads just what the one before it
-        # gave; where something is added between two of them, the parts miss it.
+        # no path leads through what they read in turn. For the sum to be whole, a layer has to read just what the one
+        # before it gave, which is why anything else was refused above.
         state = given.detach().requires_grad_()
         changed = blocks.replace_state((args, kwargs), state)
         self._layer, self._attention, self._projection = (changed, state), None, None
