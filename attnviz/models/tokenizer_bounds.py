@@ -7,6 +7,7 @@ the library.
 """
 
 import json
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import prod
@@ -49,12 +50,10 @@ def _problems(found: dict[str, Any], model: dict[str, Any]) -> Iterator[str]:
     n_added = sum(len(str(each.get("content"))) for each in added or () if isinstance(each, dict))
     if n_added > MAX_ADDED:
         yield f"adds tokens of {n_added:,} characters, at most {MAX_ADDED:,} are read"
-    for affix in (model.get("continuing_subword_prefix"), model.get("end_of_word_suffix")):
-        if isinstance(affix, str) and len(affix) > MAX_AFFIX:
-            yield f"marks pieces by {len(affix):,} characters, at most {MAX_AFFIX} are"
-    n_characters = model.get("max_input_chars_per_word")
-    if isinstance(n_characters, int) and n_characters > MAX_WORD:
-        yield f"cuts words of up to {n_characters:,} characters, at most {MAX_WORD:,} are"
+    yield from _problems_of_pieces(model)
+    unknown = model.get("unk_token")
+    if isinstance(entries, dict) and isinstance(unknown, str) and unknown not in entries and model.get("type") != "BPE":
+        yield f"lacks its token for unknown words, {unknown!r:.40}"
     parts = (value for each in _dicts_in(found.get("post_processor")) for value in each.values())
     lists = (value for value in parts if isinstance(value, list))
     n_markers = max(map(len, lists), default=0)
@@ -62,9 +61,36 @@ def _problems(found: dict[str, Any], model: dict[str, Any]) -> Iterator[str]:
         yield f"puts {n_markers:,} markers around a text, at most {MAX_TEMPLATE} are"
     steps = [*_dicts_in(found.get("normalizer")), *_dicts_in(found.get("pre_tokenizer"))]
     written = [each[name] for each in steps for name in ("content", "prepend") if isinstance(each.get(name), str)]
+    if any(_is_damaged(each.get("precompiled_charsmap")) for each in steps):
+        yield "has a damaged table of characters"
     growth = prod(max(1, len(each)) for each in written)
     if growth > MAX_GROWTH:
         yield f"makes a text up to {growth:,.0f} times as long, at most {MAX_GROWTH} times is read"
+
+
+def _problems_of_pieces(model: dict[str, Any]) -> Iterator[str]:
+    prefix = model.get("continuing_subword_prefix")
+    for affix in (prefix, model.get("end_of_word_suffix")):
+        if isinstance(affix, str) and len(affix) > MAX_AFFIX:
+            yield f"marks pieces by {len(affix):,} characters, at most {MAX_AFFIX} are"
+    n_characters = model.get("max_input_chars_per_word")
+    if isinstance(n_characters, int) and n_characters > MAX_WORD:
+        yield f"cuts words of up to {n_characters:,} characters, at most {MAX_WORD:,} are"
+    if isinstance(prefix, str) and prefix and isinstance(model.get("merges"), list):
+        second = (each.split(" ")[-1] if isinstance(each, str) else each[-1:] for each in model["merges"])
+        if not prefix.isascii() or not all("".join(map(str, each)).startswith(prefix) for each in second):
+            yield f"has merges whose second part does not begin with {prefix!r:.40}"
+
+
+def _is_damaged(table: object) -> bool:
+    """Return whether the library would fail on a table: it begins with the size of its first part."""
+    if not isinstance(table, str):
+        return False
+    try:
+        found = b64decode(table, validate=True)
+    except ValueError:
+        return True
+    return len(found) < 4 or int.from_bytes(found[:4], "little") > len(found) - 4
 
 
 def _dicts_in(part: Any) -> Iterator[dict[str, Any]]:

@@ -63,6 +63,7 @@ def bpe(prefix: str, *merges: Any) -> dict[str, Any]:
     [
         ({"model__vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "a": 3_999_999_999}}, "has the id 3,999,999,999"),
         ({"model__vocab": {}}, "has an empty vocabulary"),
+        ({"model__vocab": {"a": 0}}, "lacks its token for unknown words"),
         ({"post_processor": marker(100_000)}, "puts 100,000 markers around a text"),
         ({"normalizer": {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 4096}}, "4,096 times as long"),
         (
@@ -70,6 +71,9 @@ def bpe(prefix: str, *merges: Any) -> dict[str, Any]:
                 {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 9}] * 5}},
             "59,049 times as long",
         ),
+        ({"normalizer": charsmap(b"\xff\xff\xff\xff" + b"a" * 50)}, "has a damaged table of characters"),
+        ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "!"}}, "has a damaged table of characters"),
+        ({"model": bpe("##", "a b")}, "has merges whose second part does not begin with '##'"),
         ({"model": bpe("#" * 65)}, "marks pieces by 65 characters"),
         ({"model__max_input_chars_per_word": 10**18}, "cuts words of up to 1,000,000,000,000,000,000 characters"),
         ({"added_tokens": [{"id": 9, "content": "a" * (2**20 + 1)}]}, "adds tokens of 1,048,577 characters"),
