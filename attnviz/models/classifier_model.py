@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from attnviz.bounded import expand_path
-from attnviz.chats import Document
+from attnviz.document import Document
 from attnviz.errors import InvalidModel
 from attnviz.models import tokenizer
 from attnviz.models.ablation import answers_with_heads, answers_without_heads, average_heads

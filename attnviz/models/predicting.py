@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from attnviz.bounded import check_room
-from attnviz.chats import Document
+from attnviz.document import Document
 from attnviz.errors import InvalidModel, InvalidText
 from attnviz.models.checkpoint import Classifier
 from attnviz.models.device import enough_memory

@@ -19,7 +19,7 @@ WINDOW = 320  # texts that `classify` has in memory at a time: few enough to sha
 if TYPE_CHECKING:
     import numpy as np
 
-    from attnviz.chats import Document
+    from attnviz.document import Document
     from attnviz.models.attention import OutputWeights
     from attnviz.models.tokenizer import Encoding
     from attnviz.records import AttentionMaps

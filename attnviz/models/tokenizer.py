@@ -21,7 +21,7 @@ from jaxtyping import Int
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from attnviz.bounded import MAX_VOCABULARY, is_folder, read_bytes
-from attnviz.chats import Chat, refuse_chat
+from attnviz.document import Chat, refuse_chat
 from attnviz.errors import InvalidModel, InvalidText
 from attnviz.models.sizes import count_kept
 from attnviz.models.tokenizer_bounds import check_tokenizer, is_panic, reading_text

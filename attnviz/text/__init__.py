@@ -14,8 +14,8 @@ from functools import cached_property
 from pathlib import Path
 
 from attnviz.bounded import UTF_8, Budget, exists, expand_path, find_mark, is_folder
-from attnviz.chats import Document, parse_chat
 from attnviz.display import REPLACEMENT, list_first, quote_beginning, replace_surrogates
+from attnviz.document import Document, parse_chat
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.registry import Plugin
 from attnviz.selection import select_numbers

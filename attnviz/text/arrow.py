@@ -14,7 +14,7 @@ import pyarrow
 from pyarrow import parquet, types
 
 from attnviz.bounded import parse_json
-from attnviz.chats import find_chat
+from attnviz.document import find_chat
 from attnviz.errors import InvalidSource
 from attnviz.text.columns import DataTable
 from attnviz.text.files import Place, open_file, summarize_error

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from attnviz.chats import CHATS
 from attnviz.display import list_first
+from attnviz.document import CHATS
 from attnviz.errors import InvalidSource
 from attnviz.registry import suggest_name
 from attnviz.text import source

@@ -14,8 +14,8 @@ from itertools import islice
 from typing import Any
 
 from attnviz.bounded import GIB, UTF_8, find_mark
-from attnviz.chats import CHATS, find_chat
 from attnviz.display import list_first, pluralize
+from attnviz.document import CHATS, find_chat
 from attnviz.errors import InvalidSource
 from attnviz.text import columns
 from attnviz.text.columns import NAMES_OF_SEPARATORS, DataTable, Layout

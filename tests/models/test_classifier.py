@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from attnviz.chats import Document
+from attnviz.document import Document
 from attnviz.errors import InvalidText, TooLarge
 from attnviz.models import predicting
 from attnviz.models.checkpoint import Checkpoint, Classifier, ClassifierConfig, fit_temperature

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.chats import Chat
+from attnviz.document import Chat
 from attnviz.errors import ExecutionError, InvalidModel, InvalidOption, InvalidText, TooLarge
 from attnviz.models.loading import find_model
 from attnviz.records import AttentionMaps

@@ -7,7 +7,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from attnviz.chats import Chat
+from attnviz.document import Chat
 from attnviz.errors import InvalidSource, TooLarge
 from attnviz.specs import TextOptions
 from attnviz.text import Corpus, load_corpus

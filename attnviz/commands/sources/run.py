@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnviz import store
-from attnviz.chats import Chat
 from attnviz.commands.sources.inputs import DECODERS
 from attnviz.commands.sources.passages import Prompt, split_prompt
 from attnviz.commands.sources.report import PICTURE, Sources, sources_report
 from attnviz.commands.sources.spec import SourcesSpec
+from attnviz.document import Chat
 from attnviz.errors import InvalidModel, InvalidText
 from attnviz.inputs import Inputs
 from attnviz.records import Tokens

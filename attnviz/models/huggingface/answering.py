@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from attnviz.bounded import check_room
-from attnviz.chats import Chat, Document
+from attnviz.document import Chat, Document
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.ablation import Seen, find_projecting_layers, repeat_layers, silence_heads
 from attnviz.models.attention import OutputWeights

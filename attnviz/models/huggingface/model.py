@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from attnviz.bounded import check_room
-from attnviz.chats import Chat
+from attnviz.document import Chat
 from attnviz.errors import InvalidModel, InvalidOption, TooLarge
 from attnviz.models.ablation import find_projections
 from attnviz.models.attention import Norms, OutputWeights

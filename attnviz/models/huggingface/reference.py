@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz.bounded import expand_path, is_file
-from attnviz.chats import Chat
+from attnviz.document import Chat
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models import MODELS
 from attnviz.models.attribution import Attributable

@@ -12,7 +12,7 @@ from typing import Any
 
 from tokenizers import Encoding as Encoded
 
-from attnviz.chats import Chat, refuse_chat
+from attnviz.document import Chat, refuse_chat
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.sizes import count_kept
 from attnviz.models.tokenizer import EMPTY, Encoding
