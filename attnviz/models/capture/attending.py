@@ -8,47 +8,25 @@ states with states is taken for one.
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from attnviz.models.capture.captured import NO_SCORE, ROUNDED, find_allowed
+from attnviz.models.capture.call import Keeper, Read
+from attnviz.models.capture.captured import NO_SCORE, ROUNDED, find_allowed, read_kernel, refuse_dropout, renormalise
 from attnviz.models.capture.follow import Operation
-from attnviz.models.capture.ids import NOTHING, Ids, Known, Softmax, Store, collapse, is_learned, nobody, row_of
+from attnviz.models.capture.ids import NOTHING, Ids, Known, Softmax, collapse, is_learned, nobody, row_of
 
 MISSED = 1e-3  # by which a row of weights may miss 1
 TINY = 1e-30
 LEARNED = "what they weigh is learned, and of no token"
 
 
-class Seen(NamedTuple):
-    """Weights as they were multiplied, and whose they are."""
-
-    weights: Float[Tensor, "row query key"] | None  # None: of a kernel, which are worked out
-    queries: Int[Tensor, "row query"] | None  # None: of no token, such as learned ones
-    keys: Int[Tensor, "row key"] | None  # None: not known; then queries are not, either
-    allowed: Bool[Tensor, "row query key"] | None
-    shape: tuple[int, ...]  # before rows were put together
-    dropped: float = 0.0
-    is_cut: bool = False
-    after: int = 0
-    follows_softmax: bool = True
-    looks_at_keys: bool = True  # whether scores were made of keys
-    guess: str = ""  # why this may be no attention over tokens
-
-    @property
-    def sizes(self) -> tuple[int, int, int]:
-        """Count the rows, queries and keys of the call."""
-        return torch.Size(self.shape[:-2]).numel(), self.shape[-2], self.shape[-1]
-
-
 class Rule:
-    """Watches products. `take` is handed the weights of each attention and gives its number; `note` other mixtures."""
+    """Watches products and kernels. `keeper` is handed each attention; `note` is told of other mixtures."""
 
-    def __init__(self, store: Store, take: Callable[[Seen], int | None], note: Callable[..., None]) -> None:
-        self._store, self._take, self._note = store, take, note
+    def __init__(self, keeper: Keeper, note: Callable[..., None]) -> None:
+        self._keeper, self._store, self._note = keeper, keeper.store, note
         self._weighed: tuple[Tensor, Tensor, Tensor] | None = None  # the last product element by element
 
     def soften(self, of: Operation, place: str) -> None:
@@ -82,9 +60,8 @@ class Rule:
         for axis, side in enumerate(sides):
             if side.ndim == 1:  # a row on the left, a column on the right
                 sides[axis], known[axis] = side.unsqueeze(axis), known[axis].move(partial(torch.unsqueeze, dim=axis))
-        (left, right), (of_left, of_right), found = sides, known, None
-        if self._may_weigh(of_left):
-            found = self._attend(left, of_left, of_right, right.shape[-1])
+        (left, right), (of_left, of_right) = sides, known
+        found = self._attend(left, of_left, of_right, right.shape[-1])
         if found is None and self._may_weigh(of_right):
             found = self._attend(right.mT, of_right.turn(), of_left.turn(), left.shape[-2])
             found = None if found is None else found.turn()
@@ -96,34 +73,70 @@ class Rule:
         """Tell whether numbers may be weights: what nobody has read is learned, or was made by other code."""
         return known is not NOTHING and (known.softmax is not None or not self._store.is_nobodys(known.ids))
 
+    def attend_in_kernel(self, of: Operation) -> bool:
+        """Hand over what a kernel was given. Returns whether it could be read."""
+        kernel, output, store = read_kernel(of), of.results[0], self._store
+        if kernel is None:
+            return False
+        query, key, value = (store.get(side) or NOTHING for side in of.tensors[:3])
+        queries = Known(None if store.is_nobodys(query.ids) else query.ids, query.after | key.after | value.after)
+        shape = torch.Size((*kernel[0].query.shape[:-1], kernel[0].key.shape[-2]))
+        with torch.autocast(output.device.type, enabled=False):
+            read = partial(self._keeper.read_kernel, *kernel, output)
+            found = self._hand_over(read, queries, value.ids if key.ids is None else key.ids, shape, output.shape[-1])
+        store.put(output, found)
+        return True
+
     def _attend(
-        self, weights: Tensor, of_weights: Known, of_values: Known, width: int, is_sum: bool = False
+        self, weights: Tensor, known: Known, of_values: Known, width: int, is_sum: bool = False
     ) -> Known | None:
         """Return what is known of weights [… query key] times values [… key width], where that is attention."""
-        if not self._weighs(weights, of_weights, of_values.ids):
+        if not self._may_weigh(known) or not self._weighs(weights, known, of_values.ids):
             return None
-        after, shape = of_weights.after | of_values.after, torch.Size((*weights.shape[:-1], width))
-        seen = self._see(weights, of_weights, of_values.ids)
-        guess = LEARNED if self._store.is_nobodys(of_values.ids) else ""
-        seen = seen._replace(after=after, guess=guess, looks_at_keys=is_sum or seen.looks_at_keys)
-        number = self._take(seen)
+        # A score has two names: `ids` are the tokens of the left side of the product that it comes of, `columns` those
+        # of the right side. Queries are read from the former. Keys are read from the latter where these name a token
+        # for each key, else from the values, which are of the same tokens. What neither names stays None.
+        store, across, queries, keys = self._store, known.columns, known.ids, of_values.ids
+        if across is not None:
+            if store.varies(queries, -1):
+                queries = across  # as where two texts read each other by one product
+            told = store.varies(across, -1) and not store.varies(across, -2) and not store.is_nobodys(across)
+            keys = across.mT if told and keys is not None else keys
+        if keys is None or store.varies(queries, -1) or store.is_nobodys(queries):
+            queries = None
+        # A kernel of a convolution that is made anew for each token, as in ConvBERT, weighs the tokens around it and
+        # looks at none of them.
+        shape, after = weights.shape, known.after | of_values.after
+        if queries is not None and across is None and not is_sum and shape[-2] == 1:
+            rows, of_keys = row_of(store.lay_out(queries, shape[:-1])), store.lay_out(keys, (*shape[:-2], shape[-1]))
+            assert of_keys is not None
+            around = torch.cat([rows, of_keys], dim=1)
+            if len(torch.unique(around, dim=0)) > len(torch.unique(rows)):
+                self._note("convolution with a kernel for each token")
+                return Known(queries[..., :1].expand(*shape[:-1], width), after)
+        guess, read = LEARNED if store.is_nobodys(of_values.ids) else "", partial(_read, weights, known)
+        return self._hand_over(read, known._replace(ids=queries, after=after), keys, shape, width, guess)
+
+    def _hand_over(
+        self,
+        read: Callable[[str], Read],
+        queries: Known,
+        of_keys: Ids | None,
+        shape: torch.Size,
+        width: int,
+        guess: str = "",
+    ) -> Known:
+        """Hand over weights [… query key], and return what is known of what they made of values [… key width]."""
+        keys, softmax = self._store.lay_out(of_keys, (*shape[:-2], shape[-1])), queries.softmax
+        of_queries = self._store.lay_out(queries.ids, shape[:-1])
+        before = () if softmax is None or len(softmax.shape) <= len(shape) else softmax.shape[:-2]
+        full = (*before, *shape[-2:]) if torch.Size(before).numel() == shape[:-2].numel() else shape
+        number = self._keeper.keep(read, of_queries, keys, full, queries.after, guess)
         # Whatever is made of the result comes after this attention: its bit says so. By these bits calls that follow
         # one another, as layers do, are told from those that stand beside each other.
-        if number is None:
-            self._note("convolution with a kernel for each token")
-        else:
-            after |= 1 << number
-        if seen.queries is None:
-            return Known(self._new(of_values.ids, shape), after)
-        return Known(seen.queries.reshape(*shape[:-1], 1).expand(shape), after)
-
-    def _new(self, of_values: Ids | None, shape: torch.Size) -> Ids | None:
-        """Return new tokens, a row of the result each, which were made of those along an axis."""
-        if of_values is None:
-            return None
-        keys = of_values[..., 0].expand(*shape[:-2], of_values.shape[-2])
-        made = self._store.make(keys.reshape(-1, keys.shape[-1]), shape[-2])
-        return made.view(*shape[:-1], 1).expand(shape)
+        whole = (*shape[:-1], width)
+        ids = self._store.make(keys, whole) if queries.ids is None else queries.ids[..., :1].expand(whole)
+        return Known(ids, queries.after | 1 << number)
 
     def _multiply_ids(self, of_left: Known, of_right: Known, shape: torch.Size) -> Known:
         """Follow what is no attention: rows stay those of the left side; sums over tokens are named."""
@@ -150,8 +163,10 @@ class Rule:
             ids = store.mix((one[..., :1, :1] if along[1] else one[..., :1]).contiguous()).expand(shape)
         elif one is not None and is_read:
             ids = store.widen(one[..., :1], shape)
+        elif two is not None and along[1]:
+            ids = store.make(store.lay_out(two, (*shape[:-2], two.shape[-2])), shape)
         elif two is not None:
-            ids = self._new(two, shape) if along[1] else store.widen(two[..., :1, :], shape)
+            ids = store.widen(two[..., :1, :], shape)
         if is_read and two is not None and not any(along) and not store.is_nobodys(two):
             across = store.widen(two[..., :1, :], shape)
         return Known(ids, after, softmax, across)
@@ -176,41 +191,6 @@ class Rule:
             few = collapse(ids)
             return n_keys == 1 and is_plain and torch.unique(few).numel() <= torch.unique(row_of(few)).numel()
         return is_distribution(weights, known)
-
-    def _see(self, weights: Tensor, known: Known, of_values: Ids | None) -> Seen:
-        """Read weights [… query key] by what is known of them, and by the ids of the values [… key d]."""
-        store, softmax, of_scores, across = self._store, known.softmax, known.ids, known.columns
-        if across is not None and store.varies(of_scores, -1):
-            of_scores = across  # as where two texts read each other by one product
-        n_rows, sizes = weights.shape[:-2].numel(), weights.shape[-2:]
-        # A score has two names: `ids` are the tokens of the left side of the product that it comes of, `columns` those
-        # of the right side. Queries are read from the former. Keys are read from the latter where these name a token
-        # for each key, else from the values, which are of the same tokens. What neither names stays None.
-        queries = keys = allowed = None
-        if of_values is not None:
-            told = across is not None and store.varies(across, -1) and not store.varies(across, -2)
-            of_keys = of_values if across is None or not told or store.is_nobodys(across) else across.mT
-            keys = store.lay_out(of_keys, (*weights.shape[:-2], sizes[1]))
-            if of_scores is not None and not store.varies(of_scores, -1) and not store.is_nobodys(of_scores):
-                queries = store.lay_out(of_scores, weights.shape[:-1])
-        shape, is_cut = tuple(weights.shape), False
-        if softmax is not None:
-            is_cut = softmax.is_cut and not is_distribution(weights, Known(None, 0, softmax._replace(is_cut=False)))
-            if known.allowed is not None and known.allowed.shape == weights.shape:
-                allowed = known.allowed.reshape(n_rows, *sizes)
-            if len(softmax.shape) > weights.ndim and torch.Size(softmax.shape[:-2]).numel() == n_rows:
-                shape = (*softmax.shape[:-2], *sizes)
-        return Seen(
-            weights.reshape(n_rows, *sizes),
-            queries,
-            keys,
-            allowed,
-            shape,
-            known.dropped,
-            is_cut,
-            follows_softmax=softmax is not None and not softmax.changed,
-            looks_at_keys=across is not None,
-        )
 
     # --- weights times states, summed up ------------------------------------------------------------------------------
 
@@ -255,6 +235,24 @@ class Rule:
             return None
         kept = [shape[axis] for axis in range(n_axes) if axis not in summed]
         return found.move(lambda ids: ids[..., 0, 0].expand(kept).reshape(of.result.shape))
+
+
+def _read(weights: Tensor, known: Known, what: str) -> Read:
+    """Read weights [… query key] as they were multiplied. Raises InvalidRecord where dropout is at work."""
+    refuse_dropout(known.dropped, what)
+    softmax, allowed = known.softmax, known.allowed
+    rows = weights.reshape(-1, *weights.shape[-2:])
+    kept = rows.to(torch.float32, copy=True)
+    if allowed is not None and allowed.shape == weights.shape:
+        allowed = allowed.reshape(rows.shape)
+        kept.masked_fill_(~allowed, 0)
+    else:
+        allowed = kept > 0 if softmax is None or softmax.changed else None
+    whole = known._replace(dropped=0.0, softmax=None if softmax is None else softmax._replace(is_cut=False))
+    is_cut = softmax is not None and softmax.is_cut and not is_distribution(weights, whole)
+    sink = 1 - kept.sum(dim=-1) if is_cut else kept.new_zeros(kept.shape[:-1])
+    kept, sink, error = renormalise(kept, sink, rows.dtype)
+    return Read(kept, error, "multiplied", allowed, sink)
 
 
 def is_distribution(weights: Tensor, known: Known) -> bool:

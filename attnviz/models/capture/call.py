@@ -5,7 +5,7 @@ operator but the kernels that attend.
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,11 +15,9 @@ from jaxtyping import Bool, Float32, Int
 from torch import Tensor
 
 from attnviz.errors import InvalidRecord
-from attnviz.models.capture.attending import Seen
-from attnviz.models.capture.captured import Asked, How, read_kernel, recompute, refuse_dropout, renormalise
+from attnviz.models.capture.captured import Asked, How, recompute, refuse_dropout
 from attnviz.models.capture.factored import FactoredRows, Factoring
-from attnviz.models.capture.follow import Operation
-from attnviz.models.capture.ids import NOBODY, NOTHING, Known, row_of
+from attnviz.models.capture.ids import NOBODY, row_of
 from attnviz.models.capture.modules_at_work import ModulesAtWork, may_be_in
 from attnviz.models.protocols import EVERY, LayersAndHeads
 
@@ -153,7 +151,16 @@ def _find_heads(queries: PlaceIds) -> Int[np.ndarray, "head query"]:
 
 
 DENSE = "Leave out factored."
-NO_SINK = torch.zeros(())  # of any row
+
+
+class Read(NamedTuple):
+    """What is kept of an attention, in the order of the product."""
+
+    kept: Float32[Tensor, "row query key"] | FactoredRows
+    error: float
+    how: How = "recomputed"
+    allowed: Bool[Tensor, "row query key"] | None = None
+    sink: Tensor = torch.zeros(())  # of any row
 
 
 class Keeper:
@@ -167,84 +174,43 @@ class Keeper:
         at_work: ModulesAtWork,
     ) -> None:
         self._take, self._choice, self._at_work = take, choice, at_work
-        self._store = at_work.store
+        self.store = at_work.store
         self._factoring = Factoring(choice) if factored else None
 
-    def keep_kernel(self, of: Operation) -> bool:
-        """Keep what a kernel was given. Returns whether it could be read."""
-        kernel, output = read_kernel(of), of.results[0]
-        if kernel is None:
-            return False
-        asked, sums = kernel
-        query, key, value = (self._store.get(side) or NOTHING for side in of.tensors[:3])
-        shape = (*asked.query.shape[:-1], asked.key.shape[-2])
-        queries = self._store.lay_out(query.ids, shape[:-1])
-        keys = self._store.lay_out(value.ids if key.ids is None else key.ids, (*shape[:-2], shape[-1]))
-        after, ids = query.after | key.after | value.after, query.ids
-        with torch.autocast(output.device.type, enabled=False):
-            number = self._work_out(asked, output, sums, Seen(None, queries, keys, None, shape, after=after))
-        if queries is None or bool((queries < 0).all()):
-            ids = None if keys is None else self._store.make(keys, shape[-2]).view(*shape[:-1], 1)
-        ids = None if ids is None else ids[..., :1].expand(output.shape)
-        self._store.put(output, Known(ids, after | 1 << number))
-        return True
-
-    def _work_out(self, asked: Asked, output: Tensor, sums: Tensor | None, seen: Seen) -> int:
-        what, n_heads = self._at_work.name_attention(), seen.shape[-3]
-        if not self._may_be_chosen(n_heads):
-            return self._at_work.note_attention()
+    def read_kernel(self, asked: Asked, sums: Tensor | None, output: Tensor, what: str) -> Read:
+        """Read the weights of a kernel, or their factors. Raises InvalidRecord where dropout is at work."""
         refuse_dropout(asked.dropout_p, what)
         if self._factoring is not None:
-            return self._keep(seen, *self._factoring(asked, output, sums, what), how="factored")
+            return Read(*self._factoring(asked, output, sums, what), how="factored")
         weights, attendable, error = recompute(asked, output, what)
-        if not bool(attendable.all()):
-            seen = seen._replace(allowed=attendable[:, None].expand(-1, n_heads, -1, -1).reshape(seen.sizes))
-        return self._keep(seen, weights.flatten(0, 1), error)
+        rows = weights.flatten(0, 1)
+        allowed = None if bool(attendable.all()) else attendable.repeat_interleave(weights.shape[1], dim=0)
+        return Read(rows, error, allowed=allowed)
 
-    def keep_product(self, seen: Seen) -> int | None:
-        """Hand over what was multiplied, and return its number; None where it is the kernel of a convolution.
-
-        One that is made anew for each token, as in ConvBERT, weighs the tokens around it and looks at none of them.
-
-        Raises InvalidRecord where its factors are asked for, and where dropout is at work.
-        """
-        assert seen.weights is not None
-        what, n_queries = self._at_work.name_attention(), seen.sizes[1]
-        if seen.queries is not None and seen.keys is not None and not seen.looks_at_keys and n_queries == 1:
-            rows = torch.cat([row_of(seen.queries), seen.keys], dim=1)
-            if len(torch.unique(rows, dim=0)) > len(torch.unique(row_of(seen.queries))):
-                return None
-        refuse_dropout(seen.dropped, what)
-        if self._factoring is not None and n_queries > 1:
-            raise InvalidRecord(f"{what} is written out as softmax(…) @ value: its q and k are gone", hint=DENSE)
-        weights, allowed = seen.weights.to(torch.float32, copy=True), seen.allowed
-        if allowed is not None:
-            weights.masked_fill_(~allowed, 0)
-        elif not seen.follows_softmax:
-            allowed = weights > 0
-        sink = 1 - weights.sum(dim=-1) if seen.is_cut else weights.new_zeros(weights.shape[:-1])
-        weights, sink, error = renormalise(weights, sink, seen.weights.dtype)
-        return self._keep(seen._replace(allowed=allowed), weights, error, sink, how="multiplied")
-
-    def _keep(
+    def keep(
         self,
-        seen: Seen,
-        kept: Tensor | FactoredRows,
-        error: float,
-        sink: Tensor = NO_SINK,
-        how: How = "recomputed",
+        read: Callable[[str], Read],
+        queries: Int[Tensor, "row query"] | None,
+        keys: Int[Tensor, "row key"] | None,
+        shape: Sequence[int],
+        after: int,
+        guess: str,
     ) -> int:
         """Hand over weights [row, query, key], or factors, in the order of texts and heads, and return their number."""
-        n_heads = seen.shape[-3] if len(seen.shape) > 2 else 1
-        arranged = self._store.recall(arrange, seen.queries, seen.keys, seen.sizes, n_heads)
-        n_heads, what = arranged.shape[1], self._at_work.name_attention()
-        if not self._may_be_chosen(n_heads):
+        sizes, n_heads = (torch.Size(shape[:-2]).numel(), *shape[-2:]), shape[-3] if len(shape) > 2 else 1
+        arranged = self.store.recall(arrange, queries, keys, sizes, n_heads)
+        path, n_heads, what = self._at_work.find_path()[0], arranged.shape[1], self._at_work.name_attention()
+        if n_heads > 1 and not may_be_in(path, self._choice.layers):
             return self._at_work.note_attention()
         # One of one head may be a layer's: `join_heads` chooses.
         heads = (0,) if n_heads == 1 else self._choice.heads_of(n_heads, what)
+        found = read(what)
+        kept = found.kept
         if isinstance(kept, Tensor):
-            arranged, known = _lay_out(seen, arranged, kept, sink, list(heads))
-        elif arranged.places is not None or arranged.shape[:2] != (len(kept.factors), seen.shape[-3]):
+            if self._factoring is not None and shape[-2] > 1:
+                raise InvalidRecord(f"{what} is written out as softmax(…) @ value: its q and k are gone", hint=DENSE)
+            arranged, known = _lay_out(found, kept, arranged, list(heads))
+        elif arranged.places is not None or arranged.shape[:2] != (len(kept.factors), shape[-3]):
             raise InvalidRecord(f"{what} has no axis each for texts and heads", hint=DENSE)
         else:
             attended = np.broadcast_to(kept.attended[:, None], (len(kept.factors), *kept.shape[2:]))
@@ -252,27 +218,22 @@ class Keeper:
         call = Call(
             **self._at_work.locate(),
             **known,
-            how=how,
-            error=error,
+            how=found.how,
+            error=found.error,
             queries=arranged.queries,
             keys=arranged.keys,
-            after=seen.after,
-            guess=seen.guess,
+            after=after,
+            guess=guess,
             heads=heads,
             n_heads_in_model=None if self._choice == EVERY else n_heads,
         )
         self._take(call)
         return call.place
 
-    def _may_be_chosen(self, n_heads: int) -> bool:
-        return n_heads == 1 or may_be_in(self._at_work.find_path()[0], self._choice.layers)
 
-
-def _lay_out(
-    seen: Seen, arranged: Arranged, weights: Tensor, sink: Tensor, heads: list[int]
-) -> tuple[Arranged, dict[str, Any]]:
+def _lay_out(read: Read, weights: Tensor, arranged: Arranged, heads: list[int]) -> tuple[Arranged, dict[str, Any]]:
     """Lay out the chosen heads of weights, and which keys may be attended to, without keys behind all tokens."""
-    n_rows, _, n_queries, n_keys = arranged.shape
+    (n_rows, _, n_queries, n_keys), sink = arranged.shape, read.sink
     named = np.empty(0) if arranged.keys is None else np.flatnonzero((arranged.keys >= 0).any(axis=0))
     n_tokens = int(named[-1]) + 1 if len(named) else n_keys
     # Keys behind all tokens are room in a cache, or a place to look at that is no token; but what the model has
@@ -282,8 +243,8 @@ def _lay_out(
         sink, n_keys = sink + weights[..., n_tokens:].sum(dim=-1), n_tokens
         arranged = arranged._replace(keys=arranged.keys[:, :n_keys])  # type: ignore[index]
     attendable = np.broadcast_to(np.True_, (n_rows, n_queries, n_keys))
-    if seen.allowed is not None:
-        attendable = arranged.order(seen.allowed[..., :n_keys]).any(dim=1).cpu().numpy()
+    if read.allowed is not None:
+        attendable = arranged.order(read.allowed[..., :n_keys]).any(dim=1).cpu().numpy()
     # Those that are chosen are copied, and all are weights of nobody else.
     kept = arranged.order(weights)
     kept = kept[..., :n_keys] if len(heads) == kept.shape[1] else kept[:, heads, :, :n_keys]

@@ -6,17 +6,18 @@ It is compared with the mask, row by row.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float32, Int
+from jaxtyping import Bool, Float, Float32
 from torch import Tensor
 
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.captured import Asked, check_error, find_allowed, to_batch_heads
+from attnviz.models.capture.ids import collapse
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.records.factors import CAUSAL, EVERYWHERE, MAX_SCORE, N_PROBES, Factors, Window
 
@@ -139,55 +140,52 @@ def _measure_error(
 
 def symbolic(mask: Tensor, what: str) -> SymbolicMask:
     """Read a mask [head, query, key], bool or additive. Raises InvalidRecord where it is anything else."""
-    alike = mask.stride(0) == 0 or len(mask) == 1
-    stretches = (rows for of_head in (mask[:1] if alike else mask) for rows in _stretches(of_head))
-    if mask.dtype != torch.bool and any(rows.masked_fill(~_passing(rows), 0).any() for rows in stretches):
-        return _with_bias(mask, what)
-    if not alike and any(not torch.equal(mask[0], other) for other in mask[1:]):
+    (_, n_queries, n_keys), few = mask.shape, collapse(mask).cpu()
+    passing = few
+    if few.dtype != torch.bool:  # some rows at a time
+        rows = torch.split(few.flatten(0, 1), max(1, CELLS_AT_ONCE // few.shape[-1]))
+        passing = torch.cat([find_allowed(each) for each in rows]).view(few.shape)
+    if not bool((passing == passing[:1]).all()):
         raise InvalidRecord(f"{what} masks heads differently", hint=MATRIX)
-    return _read_mask(mask[0], what)
+    if passing.shape[1] == 1:
+        keys = passing[0, 0].expand(n_keys)
+        found = SymbolicMask(EVERYWHERE, _unless_all(keys))
+    else:
+        found = _read_window(passing[0].expand(n_queries, n_keys), what)
+    if few.dtype == torch.bool or not bool((passing & (few != 0)).any()):
+        return found
+    return found._replace(bias=_read_bias(mask.cpu(), passing[0].expand(n_queries, n_keys), found, what))
 
 
-def _read_mask(mask: Tensor, what: str) -> SymbolicMask:
-    """Read a mask [query, key] that adds nothing."""
-    if mask.stride(0) == 0 or len(mask) == 1:
-        return SymbolicMask(EVERYWHERE, _unless_all(_passing(mask[:1])[0]))
-    (n_queries, n_keys), found = mask.shape, []
-    keys = torch.zeros(n_keys, dtype=torch.bool)
-    for passing in map(_passing, _stretches(mask)):
-        keys |= passing.any(dim=0)
-        bits = passing.to(torch.uint8)
-        found.append(torch.stack([bits.argmax(dim=1), n_keys - 1 - bits.flip(1).argmax(dim=1), passing.sum(dim=1)]))
-    first, last, counts = torch.cat(found, dim=1)
-    sees, is_square = counts > 0, n_queries == n_keys
-    real = keys & sees if is_square else sees  # of padding anything may be said: it is left out
+def _read_window(passing: Bool[Tensor, "query key"], what: str) -> SymbolicMask:
+    """Read which keys queries see."""
+    n_queries, n_keys = passing.shape
+    keys, sees, queries = passing.any(dim=0), passing.any(dim=1), torch.arange(n_queries)
+    real = keys & sees if n_queries == n_keys else sees  # of padding anything may be said: it is left out
     if not bool(real.any()):
         raise InvalidRecord(f"{what} lets nobody attend to anything", hint=MATRIX)
-    queries, places = torch.arange(n_queries), keys.nonzero().flatten()
-    window = (
-        _limit((queries - first)[real], int((queries[real] - places[0]).max())),
-        _limit((last - queries)[real], int((places[-1] - queries[real]).max())),
-    )
-    back, forward = (sum(mask.shape) if reach is None else reach for reach in window)
-    begins, ends = queries - back, queries + forward
-    # A row is just a window if it has as many keys as are in that, and none outside.
-    before = torch.nn.functional.pad(keys.cumsum(dim=0), (1, 0))
-    n_within = before[(ends + 1).clamp(0, n_keys)] - before[begins.clamp(0, n_keys)]
-    fitting = sees & (first >= begins) & (last <= ends) & (counts == n_within)  # who sees nothing has no distribution
-    wrong = ~fitting & (keys if is_square else True)
+    bits, places = passing.byte(), keys.nonzero().flatten()
+    first, last = bits.argmax(dim=1), n_keys - 1 - bits.flip(1).argmax(dim=1)
+    # How far queries see before and behind them, and how far there are keys: where that is as far, there is no limit.
+    reaches = torch.stack([queries - first, last - queries, queries - places[0], places[-1] - queries])
+    back, forward, *farthest = reaches[:, real].amax(dim=1).clamp(min=0).tolist()
+    window = None if back >= farthest[0] else back, None if forward >= farthest[1] else forward
+    back, forward = (n_queries + n_keys if reach is None else reach for reach in window)
+    within = keys.expand(n_queries, -1).triu(-back).tril(forward)
+    fitting = sees & (passing == within).all(dim=1)  # who sees nothing has no distribution
+    wrong = ~fitting & keys if n_queries == n_keys else ~fitting
     if bool(wrong.any()):
         query = int(wrong.nonzero()[0])
         raise InvalidRecord(f"{what} has a mask that is not a window: query {query} sees other keys", hint=MATRIX)
     return SymbolicMask(window, _unless_all(keys), None if bool(fitting.all()) else fitting)
 
 
-def _with_bias(mask: Float[Tensor, "head query key"], what: str) -> SymbolicMask:
-    """Read a mask that adds a number for each distance to what it lets through, as in T5."""
-    mask = mask.cpu()
+def _read_bias(
+    mask: Float[Tensor, "head query key"], passing: Bool[Tensor, "query key"], found: SymbolicMask, what: str
+) -> Float32[Tensor, "head distance"]:
+    """Read what a mask adds for each distance to what it lets through, as in T5."""
     n_heads, n_queries, n_keys = mask.shape
-    passing = _passing(mask)
-    found = symbolic(passing, what)
-    there = passing[0] if found.fitting is None else passing[0] & found.fitting[:, None]
+    there = passing if found.fitting is None else passing & found.fitting[:, None]
     distances = (torch.arange(n_keys) + torch.arange(n_queries - 1, -1, -1)[:, None])[there]
     line = torch.zeros(n_heads, n_queries + n_keys - 1, dtype=mask.dtype)  # from the last query to the first key
     line[:, distances] = mask[:, there]
@@ -200,27 +198,8 @@ def _with_bias(mask: Float[Tensor, "head query key"], what: str) -> SymbolicMask
     middle = line.shape[1] // 2
     changes = (line.diff(dim=1) != 0).any(dim=0).nonzero().flatten().tolist()
     farthest = max((max(middle - place, place + 1 - middle) for place in changes), default=0)
-    return found._replace(bias=line[:, middle - farthest : middle + farthest + 1].float())
-
-
-def _limit(reach: Int[Tensor, " query"], farthest: int) -> int | None:
-    """Return how far queries see; None where that is as far as there are keys."""
-    seen = max(0, int(reach.max()))
-    return None if seen >= farthest else seen
+    return line[:, middle - farthest : middle + farthest + 1].float()
 
 
 def _unless_all(keys: Bool[Tensor, " key"]) -> Bool[Tensor, " key"] | None:
-    return None if bool(keys.all()) else keys.cpu()
-
-
-def _passing(rows: Tensor) -> Bool[Tensor, "*head query key"]:
-    """Tell which keys some rows of a mask let through."""
-    rows = rows.cpu()
-    return rows if rows.dtype == torch.bool else find_allowed(rows)
-
-
-def _stretches(mask: Tensor) -> Iterator[Tensor]:
-    """Yield some rows of a mask [query, key] at a time."""
-    step = max(1, CELLS_AT_ONCE // mask.shape[1])
-    for start in range(0, 1 if mask.stride(0) == 0 else len(mask), step):
-        yield mask[start : start + step].cpu()
+    return None if bool(keys.all()) else keys

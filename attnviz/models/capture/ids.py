@@ -167,10 +167,13 @@ class Store:
             self._mixed[key] = torch.as_tensor(first + (rows << PLACE_BITS) + places.view(few.shape))
         return self._mixed[key].expand(ids.shape)
 
-    def make(self, keys: Ids, n: int) -> Ids:
-        """Make [row, query] of new tokens, `n` for each row [row, key] they are of; the same for the same keys."""
+    def make(self, keys: Ids | None, shape: Sequence[int]) -> Ids | None:
+        """Make new tokens of [row, key], one for each query of [… query d]; the same for the same keys."""
+        if keys is None:
+            return None
         apart, of_row = torch.unique(keys, dim=0, return_inverse=True)
-        return self.mix(apart[:, :1].expand(-1, n).contiguous(), apart)[of_row]
+        made = self.mix(apart[:, :1].expand(-1, shape[-2]).contiguous(), apart)[of_row]
+        return made.view(*shape[:-1], 1).expand(tuple(shape))
 
     def merge(self, one: Ids, other: Ids) -> Ids:
         """Merge the ids of two: a token stays itself with what is of nobody, or of another text.

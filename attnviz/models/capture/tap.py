@@ -160,8 +160,7 @@ class Capture(Operators):
         self.store, self.unread = Store(), Unread()
         self.at_work = ModulesAtWork(self.store)
         self.failure: AttnvizError | None = None
-        self._keeper = Keeper(take, choice, factored, self.at_work)
-        self._rule = Rule(self.store, self._keeper.keep_product, self._note)
+        self._rule = Rule(Keeper(take, choice, factored, self.at_work), self._note)
         self._follower = Follower(self.store, self._note)
 
     def _note(self, what: str, kind: str = "mixing") -> None:
@@ -222,7 +221,7 @@ class Capture(Operators):
         # A kernel is attention, a product or a sum may be, and all else only moves, mixes or keeps the ids of tokens. A
         # cut while no module is at work is that of a cache between two passes, which takes words back.
         if attends:
-            if not self._keeper.keep_kernel(of):
+            if not self._rule.attend_in_kernel(of):
                 self._note(name, "kernels")
         elif name in PRODUCTS and len(tensors) > 1:
             self._rule.multiply(of)
