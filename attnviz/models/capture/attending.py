@@ -12,7 +12,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from attnviz.models.capture.call import Keeper, Read
+from attnviz.models.capture.call import Keeper, Kept
 from attnviz.models.capture.captured import NO_SCORE, ROUNDED, find_allowed, read_kernel, refuse_dropout, renormalise
 from attnviz.models.capture.follow import Operation
 from attnviz.models.capture.ids import NOTHING, Ids, Known, Softmax, collapse, is_learned, nobody, row_of
@@ -119,7 +119,7 @@ class Rule:
 
     def _hand_over(
         self,
-        read: Callable[[str], Read],
+        read: Callable[[str], Kept],
         queries: Known,
         of_keys: Ids | None,
         shape: torch.Size,
@@ -237,7 +237,7 @@ class Rule:
         return found.move(lambda ids: ids[..., 0, 0].expand(kept).reshape(of.result.shape))
 
 
-def _read(weights: Tensor, known: Known, what: str) -> Read:
+def _read(weights: Tensor, known: Known, what: str) -> Kept:
     """Read weights [… query key] as they were multiplied. Raises InvalidRecord where dropout is at work."""
     refuse_dropout(known.dropped, what)
     softmax, allowed = known.softmax, known.allowed
@@ -252,7 +252,7 @@ def _read(weights: Tensor, known: Known, what: str) -> Read:
     is_cut = softmax is not None and softmax.is_cut and not is_distribution(weights, whole)
     sink = 1 - kept.sum(dim=-1) if is_cut else kept.new_zeros(kept.shape[:-1])
     kept, sink, error = renormalise(kept, sink, rows.dtype)
-    return Read(kept, error, "multiplied", allowed, sink)
+    return Kept(kept, error, "multiplied", allowed, sink)
 
 
 def is_distribution(weights: Tensor, known: Known) -> bool:

@@ -153,7 +153,7 @@ def _find_heads(queries: PlaceIds) -> Int[np.ndarray, "head query"]:
 DENSE = "Leave out factored."
 
 
-class Read(NamedTuple):
+class Kept(NamedTuple):
     """What is kept of an attention, in the order of the product."""
 
     kept: Float32[Tensor, "row query key"] | FactoredRows
@@ -177,19 +177,19 @@ class Keeper:
         self.store = at_work.store
         self._factoring = Factoring(choice) if factored else None
 
-    def read_kernel(self, asked: Asked, sums: Tensor | None, output: Tensor, what: str) -> Read:
+    def read_kernel(self, asked: Asked, sums: Tensor | None, output: Tensor, what: str) -> Kept:
         """Read the weights of a kernel, or their factors. Raises InvalidRecord where dropout is at work."""
         refuse_dropout(asked.dropout_p, what)
         if self._factoring is not None:
-            return Read(*self._factoring(asked, output, sums, what), how="factored")
+            return Kept(*self._factoring(asked, output, sums, what), how="factored")
         weights, attendable, error = recompute(asked, output, what)
         rows = weights.flatten(0, 1)
         allowed = None if bool(attendable.all()) else attendable.repeat_interleave(weights.shape[1], dim=0)
-        return Read(rows, error, allowed=allowed)
+        return Kept(rows, error, allowed=allowed)
 
     def keep(
         self,
-        read: Callable[[str], Read],
+        read: Callable[[str], Kept],
         queries: Int[Tensor, "row query"] | None,
         keys: Int[Tensor, "row key"] | None,
         shape: Sequence[int],
@@ -231,7 +231,7 @@ class Keeper:
         return call.place
 
 
-def _lay_out(read: Read, weights: Tensor, arranged: Arranged, heads: list[int]) -> tuple[Arranged, dict[str, Any]]:
+def _lay_out(read: Kept, weights: Tensor, arranged: Arranged, heads: list[int]) -> tuple[Arranged, dict[str, Any]]:
     """Lay out the chosen heads of weights, and which keys may be attended to, without keys behind all tokens."""
     (n_rows, _, n_queries, n_keys), sink = arranged.shape, read.sink
     named = np.empty(0) if arranged.keys is None else np.flatnonzero((arranged.keys >= 0).any(axis=0))
