@@ -128,7 +128,7 @@ def test_names_given_once_are_those_of_each_text_of_a_batch() -> None:
         ({"attention_mask": [[[1]]]}, 1, "attention_mask has 3 axes"),
         # one that is added to scores: taken for ours it would leave out the text
         ({"attention_mask": [[0.0, -np.inf]]}, 1, "attention_mask holds -inf"),
-        ({"attention_mask": [[1], [1, 0]]}, 1, "attention_mask has rows"),
+        ({"attention_mask": [[1], [1, 0]]}, 1, r"attention_mask holds \[1\]\. It is \[batch, token\]"),
     ],
 )
 def test_names_and_masks_that_do_not_fit(given: dict[str, Any], n_texts: int, said: str) -> None:

@@ -14,8 +14,8 @@ from attnviz.models.attentions.readings import AXES, EXACT, Rows, find_axes, fin
 from attnviz.models.attentions.weights_file import WeightsRequest, check_row, read_weights
 from attnviz.models.capture.call import Call
 from attnviz.models.recording.assembly import provenance_of, record_of, span
-from attnviz.models.recording.groups import PADDING, Group, Names, Pieces, read_names, real_tokens
-from attnviz.models.recording.labels import label
+from attnviz.models.recording.groups import Group
+from attnviz.models.recording.labels import PADDING, Names, Pieces, label, read_names, real_tokens
 from attnviz.records import AttentionMaps, Facts, Provenance
 from attnviz.records.grid import Grid
 from attnviz.store.weights import FileWeights

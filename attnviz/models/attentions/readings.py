@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float
 
 from attnviz.display import format_count, list_first
 from attnviz.errors import InvalidOption, InvalidRecord
-from attnviz.models.recording.groups import Pieces
+from attnviz.models.recording.labels import Pieces
 from attnviz.shapes import Weights
 
 Axes = tuple[str, ...]

@@ -19,7 +19,7 @@ from attnviz.bounded import MAX_JSON, exists, format_bytes, parse_json, read_byt
 from attnviz.display import escape_for_display, list_first
 from attnviz.errors import InvalidOption, InvalidRecord, InvalidSelection, TooLarge
 from attnviz.models.attentions.objects import EMPTY, join_by_number, list_object, load_torch, to_array
-from attnviz.models.recording.groups import PADDING
+from attnviz.models.recording.labels import PADDING
 from attnviz.records.single import OF_TEXT
 from attnviz.store import shorten_path
 from attnviz.store.weights import READ, FileArray, FileWeights, find_kind, list_arrays, reading

@@ -39,13 +39,14 @@ class Call:
     sink: Float32[np.ndarray, "row head query"]  # the share that goes to no key
     how: How  # worked out from what a kernel was given, or the very numbers that the model multiplied, or not at all
     error: float  # largest |weights · value - output of the call itself|, relative to the largest |value|
-    queries: PlaceIds | None = None  # their ids; None: of no token, such as learned ones
+    queries: PlaceIds | None = None  # their ids; of no token are learned ones, say
     keys: PlaceIds | None = None  # None: not known
     place: int = 0  # among the calls of the capture
     after: int = 0  # bit n: it reads what call n gave
     run: int = 0  # which run of its module it is in
     n_alike: tuple[int, ...] = ()  # for each number in the path, how many modules are numbered so; 0: not known
     guess: str = ""  # why it may be no attention over tokens
+    nth: int = 0  # the how manieth it is in its run, of those that are kept apart
     n_steps: int = 1  # how many calls it was joined from, one after another
     apart: str = ""  # why its pass, which goes on from others, was not joined to them
     heads: tuple[int, ...] = ()  # by their numbers in the call; (): all
@@ -86,7 +87,7 @@ class Arranged(NamedTuple):
 
     places: Int[Tensor, "_row _head _query"] | None  # where each query stands in the product; None: in this order
     shape: tuple[int, int, int, int]  # [row, head, query, key]
-    queries: PlaceIds | None
+    queries: PlaceIds | None  # of nobody where they are of no token, such as learned ones
     keys: PlaceIds | None
 
     def order(self, of: Tensor) -> Tensor:
@@ -136,7 +137,7 @@ def arrange(
     return Arranged(
         None if is_natural else torch.from_numpy(placed),
         (*placed.shape, n_keys),
-        asking if known else None,
+        asking if known else np.full_like(asking, NOBODY),
         keys[[rows[0] for rows in members]],
     )
 
@@ -234,11 +235,12 @@ class Keeper:
 def _lay_out(read: Kept, weights: Tensor, arranged: Arranged, heads: list[int]) -> tuple[Arranged, dict[str, Any]]:
     """Lay out the chosen heads of weights, and which keys may be attended to, without keys behind all tokens."""
     (n_rows, _, n_queries, n_keys), sink = arranged.shape, read.sink
-    named = np.empty(0) if arranged.keys is None else np.flatnonzero((arranged.keys >= 0).any(axis=0))
+    known = (np.empty((1, 0)) if ids is None else ids for ids in arranged[2:])
+    asking, named = (np.flatnonzero((ids >= 0).any(axis=0)) for ids in known)
     n_tokens = int(named[-1]) + 1 if len(named) else n_keys
     # Keys behind all tokens are room in a cache, or a place to look at that is no token; but what the model has
     # learned and put behind its tokens asks, too, and is one of them: such as the objects that YOLOS looks for.
-    asks = n_queries == n_keys and arranged.queries is not None and (arranged.queries[:, n_tokens:] < 0).all()
+    asks = n_queries == n_keys and len(asking) > 0 and asking[-1] < n_tokens
     if n_tokens < n_keys and not asks:
         sink, n_keys = sink + weights[..., n_tokens:].sum(dim=-1), n_tokens
         arranged = arranged._replace(keys=arranged.keys[:, :n_keys])  # type: ignore[index]

@@ -12,8 +12,8 @@ from attnviz.display import format_count, quote_beginning
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.ids import Family
 from attnviz.models.device import versions
-from attnviz.models.recording.groups import PADDING, Group, Names
-from attnviz.models.recording.labels import AxisLabels, label
+from attnviz.models.recording.groups import Group
+from attnviz.models.recording.labels import PADDING, AxisLabels, Names, label
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import CAUSAL, EVERYWHERE, Factors
@@ -42,10 +42,8 @@ def records(
         steps = [("steps_joined", first.n_steps)] if first.n_steps > 1 else []
         apart = [("not_joined", first.apart)] if first.apart else []
         settings = *describe_origin(group), ("pass", group.number), ("group", group.name), *steps, *apart
-        provenances = [
-            provenance_of(of_group, side, (*settings, ("row", side.text)), facts_of(group, side.window))
-            for side in sides
-        ]
+        rows, facts = [(*settings, ("row", side.text)) for side in sides], facts_of(group)
+        provenances = [provenance_of(of_group, *of_row, facts) for of_row in zip(sides, rows, strict=True)]
         yield from assemble(group, sides, provenances)
 
 
@@ -60,19 +58,17 @@ def assemble(
             given = (side.queries, side.keys, provenance, None, layers)
             yield FactoredMaps(*given, value_norms=value_norms, head_numbers=heads, factors=factors)
         return
-    attendable = []
+    attendable, sinks, weights = [], [], []
     for row, (queries, keys) in enumerate(spans):
         of_layers = [call.attendable[row][queries][:, keys] for call in group.calls]
         alike = all(np.array_equal(layer, of_layers[0]) for layer in of_layers[1:])
         attendable.append(np.array(of_layers[0]) if alike else np.stack(of_layers))
-    shapes = [(len(group.calls), group.shape[1], len(side.queries), len(side.keys)) for side in sides]
-    weights = [np.empty(shape, dtype=np.float32) for shape in shapes]
-    sinks = [np.empty(shape[:3], dtype=np.float32) for shape in shapes]
+        sinks.append(np.stack([call.sink[row][:, queries] for call in group.calls]))
+        weights.append(np.empty((*sinks[row].shape, of_layers[0].shape[1]), dtype=np.float32))
     for layer in range(len(group.calls)):
         call = group.calls.pop(0)
         for row, (queries, keys) in enumerate(spans):
             weights[row][layer] = call.weights[row][:, queries][:, :, keys]
-            sinks[row][layer] = call.sink[row][:, queries]
     for of_row in zip(weights, sinks, attendable, sides, provenances, strict=True):
         yield record_of(*of_row, layer_numbers=layers, head_numbers=heads, value_norms=value_norms)
 
@@ -87,12 +83,10 @@ def _trim_factors(group: Group, layer: int, row: int, side: AxisLabels) -> Facto
     if side.kept_queries.all() and side.kept_keys.all():
         return factors
     queries, keys = _spans(side)
-    apart = not isinstance(keys, slice)
-    if apart and factors.window not in (EVERYWHERE, CAUSAL):
-        problem = f"padding in the middle of a text is in the windows of {group.place}"
+    is_moved = not isinstance(keys, slice) or not np.array_equal(side.kept_queries, side.kept_keys)
+    if is_moved and (factors.bias is not None or factors.window not in (EVERYWHERE, CAUSAL)):
+        problem = f"padding changes distances in {group.place}, which its windows or its bias are of"
         raise InvalidRecord(problem, hint="Leave out factored.")
-    if factors.bias is not None and (apart or queries != keys):
-        raise InvalidRecord(f"padding changes distances in the bias of {group.place}", hint="Leave out factored.")
     real = factors.keys_mask[keys]
     return replace(
         factors,
@@ -140,17 +134,10 @@ def record_of(
         raise InvalidRecord(error.problem, hint=hint) from error
 
 
-def facts_of(group: Group, window: tuple[int, int] | None = None) -> Facts:
-    """Return what is known of a group of calls, as typed facts of its record. `window`: which, and of how many."""
-    number, n_windows = window or (None, None)
-    return Facts(
-        group=group.name,
-        n_layers_in_model=group.layers[1],
-        n_heads_in_model=group.calls[0].n_heads_in_model,
-        guess=group.guess,
-        window=number,
-        n_windows=n_windows,
-    )
+def facts_of(group: Group) -> Facts:
+    """Return what is known of a group of calls, as typed facts of its record."""
+    n_layers, n_heads = group.layers[1], group.calls[0].n_heads_in_model
+    return Facts(group=group.name, n_layers_in_model=n_layers, n_heads_in_model=n_heads, guess=group.guess)
 
 
 def describe_origin(group: Group) -> tuple[tuple[str, Setting], ...]:
@@ -167,23 +154,19 @@ def provenance_of(
 
     What is uncertain, and what is in no record, stands among the settings, too.
     """
-    facts = replace(facts, guess=" ".join(filter(None, (facts.guess, side.guess))))
+    guess = " ".join(filter(None, (facts.guess, side.guess)))
+    facts = replace(facts, guess=guess, window=side.window, n_windows=side.n_windows)
     sides = (side.queries,) if side.queries is side.keys else (side.queries, side.keys)
     text = "\n".join(" ".join(each.pieces) for each in sides)
     if not (name := about.text_name):  # what is attended to: its first words, or its size where it has no names
-        if facts.window is not None:
-            name = f"window {facts.window + 1} of {facts.n_windows}"
+        if side.window is not None:
+            name = f"window {side.window + 1} of {side.n_windows}"
         elif side.grid is not None:
             name = f"{side.grid.n_rows} × {side.grid.n_columns} patches"
         elif side.keys.pieces == tuple(map(str, range(len(side.keys)))):
             name = format_count(len(side.keys), "tokens")
         else:
             name = quote_beginning(" ".join(side.keys.pieces))
-    return replace(
-        about,
-        text_sha256=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
-        text_name=name,
-        settings=(*settings, *([("guess", facts.guess)] if facts.guess else [])),
-        versions=versions(),
-        facts=facts,
-    )
+    sha256 = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    settings = (*settings, ("guess", guess)) if guess else settings
+    return replace(about, text_sha256=sha256, text_name=name, settings=settings, versions=versions(), facts=facts)

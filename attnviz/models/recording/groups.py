@@ -1,24 +1,18 @@
-"""Calls of attention that belong together, the layers of one group, and which names belong to its queries and keys.
-
-Knows paths and shapes; no records.
-"""
+"""Calls of attention that belong together, as the layers of one group. Knows paths and shapes; no records."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from itertools import accumulate, chain
 
 import numpy as np
-from jaxtyping import Bool
 
-from attnviz.display import escape_for_display
-from attnviz.errors import InvalidRecord, InvalidSelection
+from attnviz.errors import InvalidSelection
 from attnviz.models.capture.call import Call, PlaceIds
 from attnviz.models.capture.modules_at_work import NUMBER
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.joining import find_families, join_passes
-from attnviz.records.grid import Grid
 
 GUESS = "That these are weights of attention over tokens is a guess: {}."
 BESIDE = (
@@ -61,12 +55,10 @@ class Group:
     @property
     def guess(self) -> str:
         """Say in sentences why the weights may be over something else than tokens, or the calls no layers."""
-        why, before = next((GUESS.format(call.guess) for call in self.calls if call.guess), ""), 0
-        beside = ""
-        for call in self.calls:
-            if before and not call.after & before and not beside:
-                beside = BESIDE.format(call.path)
-            before |= 1 << call.place
+        why = next((GUESS.format(call.guess) for call in self.calls if call.guess), "")
+        given = accumulate(1 << call.place for call in self.calls)  # by the calls up to each
+        others = zip(self.calls[1:], given, strict=False)
+        beside = next((BESIDE.format(call.path) for call, before in others if not call.after & before), "")
         return " ".join(filter(None, (why, beside, self.not_seen)))
 
     @cached_property  # calls are let go one by one
@@ -84,39 +76,38 @@ class Group:
         return None
 
 
-def group_calls(calls: Iterable[Call], taken_back: Collection[int] = ()) -> list[Group]:
-    """Group the calls of each pass, in the order of their first calls. `taken_back`: as `Store` has it."""
+def group_calls(calls: Sequence[Call], taken_back: Collection[int] = ()) -> list[Group]:
+    """Group the calls of each pass, in the order of their first calls. `taken_back`: as `Store` has it.
+
+    Of several groups with one name each has its number behind it.
+    """
     # By the pass, the how manieth each is in its run of a module, and the path without numbers.
     kinds: dict[tuple[int, int, str], list[Call]] = defaultdict(list)
-    for call, nth in join_passes(_passes(list(calls)), taken_back):
-        kinds[call.number, nth, NUMBER.sub("*", call.path)].append(call)
-    groups: list[Group] = []
-    for (number, nth, path), family in kinds.items():
-        mark = f" #{nth + 1}" if nth or (number, 1, path) in kinds else ""
-        family.sort(key=lambda call: call.place)
-        groups += [replace(group, name=(group.name + mark).strip()) for group in _split(number, path, family)]
-    return sorted(groups, key=lambda group: (group.number, group.calls[0].place))
+    for call in sorted(join_passes(_number_passes(calls), taken_back), key=lambda call: call.place):
+        kinds[call.number, call.nth, NUMBER.sub("*", call.path)].append(call)
+    groups = [group for family in kinds.values() for group in _split(family)]
+    groups.sort(key=lambda group: (group.number, group.calls[0].place))
+    names = [(group.number, group.name) for group in groups]
+    marks = (f" #{names[: at + 1].count(name)}" if names.count(name) > 1 else "" for at, name in enumerate(names))
+    return [replace(group, name=(group.name + mark).strip()) for group, mark in zip(groups, marks, strict=True)]
 
 
-def _split(number: int, path: str, family: Sequence[Call]) -> list[Group]:
+def _split(family: Sequence[Call]) -> list[Group]:
     """Make a group for each shape: of several the outermost number that differs is written out, as in layers.1-3."""
     shapes: dict[tuple[int, ...], list[Call]] = defaultdict(list)
     for call in family:
         shapes[call.shape].append(call)
     numbers = {call: [int(each) for each in NUMBER.findall(call.path)] for call in family}
-    differing = (at for at, each in enumerate(zip(*numbers.values(), strict=False)) if len({*each}) > 1)
-    at, groups = next(differing, None) if len(shapes) > 1 else None, []
-    for nth, calls in enumerate(shapes.values(), 1):
-        parts = path.split("*")
-        if at is not None:
+    differing = [at for at, each in enumerate(zip(*numbers.values(), strict=False)) if len({*each}) > 1 < len(shapes)]
+    groups = []
+    for calls in shapes.values():
+        parts = NUMBER.split(calls[0].path)
+        for at in differing[:1]:
             several = sorted({numbers[call][at] for call in calls})
-            first, last = several[0], several[-1]
-            in_a_row = several == list(range(first, last + 1)) and last > first
-            written = f"{first}-{last}" if in_a_row else ",".join(map(str, several))
+            in_a_row = 1 < len(several) == several[-1] - several[0] + 1
+            written = f"{several[0]}-{several[-1]}" if in_a_row else ",".join(map(str, several))
             parts[at : at + 2] = [parts[at] + written + parts[at + 1]]
-        elif len(shapes) > 1:
-            parts[-1] += f" #{nth}"
-        groups.append(Group("*".join(parts), number, calls, at or 0))
+        groups.append(Group("*".join(parts), calls[0].number, calls, differing[0] if differing else 0))
     return groups
 
 
@@ -130,10 +121,8 @@ def choose_layers(groups: Sequence[Group], choice: LayersAndHeads) -> list[Group
     found = []
     for group in groups:
         if group.rising is None and len({call.path for call in group.calls}) > 1:
-            raise InvalidSelection(
-                f"the layers of {group.place} cannot be chosen: no number in their paths rises from each to the next",
-                hint="Leave out layers.",
-            )
+            problem = f"layers of {group.place} cannot be chosen: no number in their paths rises from each to the next"
+            raise InvalidSelection(problem, hint="Leave out layers.")
         calls = [call for call, number in zip(group.calls, group.layers[0], strict=True) if number in choice.layers]
         found += [replace(group, calls=calls)] if calls else []
     missing = {*choice.layers} - {number for group in found for number in group.layers[0]}
@@ -142,8 +131,8 @@ def choose_layers(groups: Sequence[Group], choice: LayersAndHeads) -> list[Group
     return found
 
 
-def _passes(calls: Sequence[Call]) -> list[tuple[Call, int]]:
-    """Number the passes of calls, and the how manieth each is in its run of a module.
+def _number_passes(calls: Sequence[Call]) -> list[Call]:
+    """Number the passes of calls, and those in one run of a module.
 
     A module that reads what it gave is a further layer: some models share one among all. One that runs again on
     something else begins another pass. Several calls in one run are kept apart; those of the same weights are one, as
@@ -152,96 +141,16 @@ def _passes(calls: Sequence[Call]) -> list[tuple[Call, int]]:
     earlier: dict[tuple[int, str], list[tuple[Call, int, int]]] = defaultdict(list)
     for call in calls:
         before, again, nth = earlier[call.number, call.path], 0, 0
+        beside = [each for each in before if each[0].run == call.run]
         if reads := [each for each in before if call.after >> each[0].place & 1]:
             _, again, nth = reads[-1]
-        elif before and before[-1][0].run == call.run:
-            if any(_same(call, other) for other, *_ in before if other.run == call.run):
-                continue
-            again, nth = before[-1][1], before[-1][2] + 1
+        elif any(np.array_equal(call.kept, other.kept) for other, *_ in beside):  # type: ignore[arg-type]
+            continue  # factors are equal to none
+        elif beside:
+            again, nth = beside[-1][1], beside[-1][2] + 1
         elif before:
             again = max(each for _, each, _ in before) + 1
         before.append((call, again, nth))
-    found = sorted((each for several in earlier.values() for each in several), key=lambda each: each[0].place)
+    found = sorted(chain(*earlier.values()), key=lambda each: each[0].place)
     numbers = {key: number for number, key in enumerate(sorted({(call.number, again) for call, again, _ in found}))}
-    return [(replace(call, number=numbers[call.number, again]), nth) for call, again, nth in found]
-
-
-def _same(call: Call, other: Call) -> bool:
-    are_weights = call.factors is None and other.factors is None
-    return are_weights and call.shape == other.shape and np.array_equal(call.weights, other.weights)
-
-
-Pieces = tuple[str, ...]
-Text = Literal["tokens", "keys"]
-MASK = "It is [batch, token], 1 for a token, 0 for padding."
-PADDING = "If some of them are padding, give attention_mask."
-
-
-@dataclass(frozen=True, eq=False)
-class Names:
-    """What the caller called things."""
-
-    tokens: tuple[Pieces, ...] | None
-    keys: tuple[Pieces, ...] | None
-    real: Bool[np.ndarray, "row token"] | None  # of the keys in a model that has both, else of the tokens
-    grid: Grid | None = None  # where keys are its patches
-
-    def find_names(self, text: Text) -> tuple[Pieces, ...] | None:
-        """Return the names of one side's tokens, where they were given."""
-        return self.tokens if text == "tokens" else self.keys
-
-    def matches_length(self, text: Text, n: int) -> bool:
-        """Tell whether the longest text has as many names."""
-        rows = self.find_names(text)
-        if rows is None:
-            return False
-        by_mask = self.real is not None and self.real.shape[1] == n and (text == "keys") == (self.keys is not None)
-        return by_mask or max(map(len, rows), default=0) == n
-
-
-def read_names(what: str, names: Sequence[str] | Sequence[Sequence[str]] | None) -> tuple[Pieces, ...] | None:
-    """Read one row of names for each text. Raises InvalidRecord for what is no list of pieces."""
-    if names is None:
-        return None
-    is_list = isinstance(names, Iterable) and not isinstance(names, str)  # and not the model, as it is easily typed
-    rows = list(names) if is_list and not all(isinstance(name, str) for name in names) else [names]
-    if not is_list or not all(isinstance(row, Sequence) and not isinstance(row, str) for row in rows):
-        problem = f"{what} are not a list of strings, or of such lists"
-        raise InvalidRecord(problem, hint='Give its pieces, as in ["the", "cat"].')
-    return tuple(tuple(map(str, row)) for row in rows)
-
-
-def name_patches(grid: Grid, groups: Sequence[Group]) -> tuple[Pieces, ...]:
-    """Name the patches, for each row of the batch: of the fewest keys that any group has and that fit.
-
-    Raises InvalidRecord where none fit, and for one image of a batch of several.
-    """
-    fitting = [group for group in groups if grid.fits(group.shape[3])]
-    group = min(fitting or groups, key=lambda each: each.shape[3])
-    n_rows = group.shape[0]
-    if grid.pixels is not None and n_rows > 1:
-        raise InvalidRecord(f"one image, but a batch of {n_rows}", hint="Give the model one image at a time.")
-    return (grid.names(group.shape[3]),) * n_rows
-
-
-def real_tokens(attention_mask: Any, keys: object) -> Bool[np.ndarray, "row token"] | None:
-    """Read which tokens are no padding from a mask as Hugging Face has it: an array, tensor or lists, 1 for a token.
-
-    Raises InvalidRecord for anything else, and where keys are patches: without padding they would lie elsewhere.
-    """
-    if attention_mask is None:
-        return None
-    if isinstance(keys, Grid):
-        raise InvalidRecord("attention_mask does not go with a Grid", hint="Leave padding out: patches have none.")
-    on_host = attention_mask.detach().cpu() if hasattr(attention_mask, "detach") else attention_mask
-    try:
-        mask = np.atleast_1d(np.asarray(on_host))
-    except ValueError as error:  # rows of several lengths
-        raise InvalidRecord("attention_mask has rows of several lengths", hint=MASK) from error
-    mask = mask[None] if mask.ndim == 1 else mask
-    if mask.ndim != 2:
-        raise InvalidRecord(f"attention_mask has {mask.ndim} axes", hint=MASK)
-    if not np.isin(mask, (0, 1)).all():  # such as one that is added to scores, where 0 is a token
-        other = mask[~np.isin(mask, (0, 1))][0]
-        raise InvalidRecord(f"attention_mask holds {escape_for_display(str(other), 20)}", hint=MASK)
-    return np.asarray(mask == 1)
+    return [replace(call, number=numbers[call.number, again], nth=nth) for call, again, nth in found]

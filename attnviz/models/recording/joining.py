@@ -11,25 +11,24 @@ Parts stand beside one another on the axis of heads, or one after another on tha
   beam search rows hold tokens of other rows: then no two steps are of one text, and they stay apart.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from functools import reduce
-from operator import or_
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool
 
 from attnviz.models.capture.call import Call, PlaceIds
-from attnviz.models.capture.ids import PLACE_BITS, ROW_BITS, Family, family_of, place_of, row_of
+from attnviz.models.capture.ids import NOBODY, PLACE_BITS, ROW_BITS, Family, family_of, place_of, row_of
 from attnviz.models.capture.modules_at_work import NUMBER, may_be_in
-from attnviz.models.protocols import EVERY, LayersAndHeads
+from attnviz.models.protocols import LayersAndHeads
 
 APART = "the cache of a step holds tokens of other rows than its own, as after beam search"
+LAST_NUMBER = re.compile(rf"[._]*{NUMBER.pattern}(?!.*{NUMBER.pattern})")
 
 
-def _concatenate(calls: Sequence[Call], axis: int, **known: Any) -> Call:
+def _join(calls: Sequence[Call], axis: int, **known: Any) -> Call:
     """Make one call of parts: along axis 1 heads of the same queries, along axis 2 queries of the same keys."""
     attendable = [call.attendable for call in calls]
     return replace(
@@ -38,17 +37,10 @@ def _concatenate(calls: Sequence[Call], axis: int, **known: Any) -> Call:
         attendable=np.any(attendable, axis=0) if axis == 1 else np.concatenate(attendable, 1),
         sink=np.concatenate([call.sink for call in calls], axis),
         error=max(call.error for call in calls),
-        after=reduce(or_, (call.after for call in calls)),
+        after=np.bitwise_or.reduce([call.after for call in calls], dtype=object),
         guess=next((call.guess for call in calls if call.guess), ""),
         **known,
     )
-
-
-def _take(call: Call, axis: int, places: Sequence[int] | PlaceIds, **known: Any) -> Call:
-    """Take some heads of a call, or some queries, in this order."""
-    attendable = call.attendable if axis == 1 else call.attendable.take(places, 1)
-    kept, sink = call.weights.take(places, axis), call.sink.take(places, axis)
-    return replace(call, kept=kept, attendable=attendable, sink=sink, **known)
 
 
 def _gather(calls: Sequence[Call], find_whole: Callable[[Call], object]) -> list[list[Call]]:
@@ -80,12 +72,12 @@ def join_heads(calls: Sequence[Call], choice: LayersAndHeads) -> list[Call]:
     for several in _gather(calls, _find_states):
         numbered = {int(number): call for call in several for number in NUMBER.findall(call.path)[-1:]}
         if len(several) > 1 and sorted(numbered) == list(range(len(several))):
-            *_, last = NUMBER.finditer(several[0].path)
-            path = several[0].path[: last.start()].rstrip("._") + several[0].path[last.end() :]
-            heads = _join_heads([call for _, call in sorted(numbered.items())], choice)
-            joined.append(replace(heads, path=path, n_alike=heads.n_alike[:-1]))
-        else:
-            joined += [_join_heads(each, choice) for each in _gather(several, lambda call: (call.path, call.run))]
+            first = numbered[0]
+            path, n_alike = LAST_NUMBER.sub("", first.path), first.n_alike[:-1]
+            several = [replace(numbered[each], path=path, n_alike=n_alike, run=first.run) for each in sorted(numbered)]
+        for heads in _gather(several, lambda call: (call.path, call.run)):
+            numbers, n_in_model = tuple(range(len(heads))), heads[0].n_heads_in_model and len(heads)
+            joined += heads if len(heads) == 1 else [_join(heads, 1, heads=numbers, n_heads_in_model=n_in_model)]
     chosen = (_choose(call, choice) for call in joined if may_be_in(call.path, choice.layers))
     return sorted(chosen, key=lambda call: call.place)
 
@@ -95,18 +87,8 @@ def _find_states(call: Call) -> object:
     if call.shape[1] != 1 or call.keys is None:
         return None
     empty = ~call.attendable.any(axis=-1)
-    ids = (b"" if ids is None else ids.tobytes() for ids in (call.queries, call.keys, empty))
-    path = *NUMBER.split(call.path), *NUMBER.findall(call.path)[:-1]
-    return call.number, call.after, call.shape, call.how, *ids, path
-
-
-def _join_heads(calls: list[Call], choice: LayersAndHeads) -> Call:
-    n_heads = len(calls)
-    if n_heads == 1:
-        return calls[0]
-    in_model = None if choice == EVERY else n_heads
-    last = max(call.place for call in calls)
-    return _concatenate(calls, 1, place=last, heads=tuple(range(n_heads)), n_heads_in_model=in_model)
+    ids = (np.asarray(ids).tobytes() for ids in (call.queries, call.keys, empty))
+    return call.number, call.after, call.shape, call.how, *ids, LAST_NUMBER.sub("", call.path)
 
 
 def _choose(call: Call, choice: LayersAndHeads) -> Call:
@@ -114,7 +96,7 @@ def _choose(call: Call, choice: LayersAndHeads) -> Call:
     if choice.heads is None or call.factors is not None or call.n_heads_in_model != call.shape[1]:
         return call
     heads = choice.heads_of(call.shape[1], f"the attention in {call.path or 'this block'}")
-    return _take(call, 1, heads, heads=heads)
+    return replace(call, kept=call.weights.take(heads, 1), sink=call.sink.take(heads, 1), heads=heads)
 
 
 # --- steps of a loop --------------------------------------------------------------------------------------------------
@@ -126,12 +108,11 @@ def join_steps(calls: Sequence[Call], families: Sequence[Family]) -> list[Call]:
 
 
 def _join_steps(calls: list[Call], families: Sequence[Family]) -> Call:
-    asking = [call.queries for call in calls if call.queries is not None]
-    queries = np.concatenate(asking, axis=1) if len(asking) == len(calls) else None
+    queries = np.concatenate([np.asarray(call.queries) for call in calls], axis=1)
     is_state = any(families[family].is_mixed for family in find_families(queries))
-    if queries is not None and (is_state or len(np.unique(queries[0])) < len(calls)):
-        queries = None
-    return _concatenate(calls, 2, place=calls[-1].place, queries=queries, n_steps=len(calls))
+    if is_state or len(np.unique(queries[0])) < len(calls):
+        queries = np.full_like(queries, NOBODY)
+    return _join(calls, 2, queries=queries, n_steps=len(calls))
 
 
 def _find_loop(call: Call) -> object:
@@ -146,99 +127,96 @@ def _find_loop(call: Call) -> object:
 class Texts:
     """Texts that grow: where in the whole of one the tokens stand that a pass has read."""
 
-    def __init__(self, taken_back: Collection[int]) -> None:
-        self._taken_back = list(taken_back)
+    def __init__(self) -> None:
         self._starts: dict[int, tuple[int, int]] = {}  # by family: that of the whole text, and where in it this begins
         self._asked: dict[tuple[str, int], set[int]] = defaultdict(set)  # texts, by where their tokens asked
-        self.read_by: dict[int, int] = {}  # texts, by passes
-        self.of_other_rows: set[int] = set()  # texts whose cache held tokens of other rows
+        self.grown: set[int] = set()  # texts of several passes
+        self.of_other_rows: set[int] = set()  # and those whose cache held tokens of other rows
 
-    def read(self, call: Call, nth: int) -> None:
+    def read(self, call: Call) -> None:
         """Place what a pass reads: queries that are among their keys, as they stand there if they are of two sources.
 
         They go on with a text that asked at the same place, behind the last of its tokens that is a key.
         """
         if call.queries is None or call.keys is None:
             return
-        families, asked = find_families(call.queries), self._asked[call.path, nth]
+        families, asked = find_families(call.queries), self._asked[call.path, call.nth]
         new = [family for family in families if family not in self._starts]
         if new and np.isin(call.queries[call.queries >= 0], call.keys).all():
             keys, text, start = self.renumber(call.keys), min(new), 0
             known = np.isin(family_of(keys), list(asked))
             if len(new) == len(families) and known.any():
                 text, start = int(family_of(keys[known])[0]), int(place_of(keys[known]).max()) + 1
+                self.grown.add(text)
                 if (row_of(keys) != row_of(call.queries[:, :1]))[known].any():
                     self.of_other_rows.add(text)
             for family in new:
                 at = int(np.argmax(family_of(call.queries[0]) == family))
                 self._starts[family] = text, start + (at - int(place_of(call.queries[0, at])) if len(new) > 1 else 0)
-            self.read_by[call.number] = text
         asked.update(self._starts[family][0] for family in families if family in self._starts)
 
-    def renumber(self, ids: PlaceIds) -> PlaceIds:
+    def renumber(self, ids: PlaceIds | None) -> PlaceIds:
         """Return ids by their places in the whole text, but for what was not read in one."""
-        found = ids.copy()
+        found = np.array(ids)
         for family in {*find_families(ids)} & {*self._starts}:
             text, start = self._starts[family]
-            found[family_of(ids) == family] += (text - family << PLACE_BITS + ROW_BITS) + start
+            found[family_of(found) == family] += (text - family << PLACE_BITS + ROW_BITS) + start
         return found
 
-    def join(self, calls: Sequence[Call]) -> list[Call]:
-        """Make one call of those of one place; where rows are of several texts each stays by itself, and says why."""
-        is_apart = self.read_by.get(calls[0].number) in self.of_other_rows
-        if len(calls) == 1 and not is_apart:
-            return [*calls]
-        placed = []
+    def find_grown(self, call: Call) -> int | None:
+        """Find the text that the queries of a call are of, if it grows."""
+        found = find_families(None if call.queries is None else self.renumber(call.queries))
+        return next((text for text in found if text in self.grown), None)
+
+    def join(self, calls: Sequence[Call], taken_back: Collection[int]) -> Call:
+        """Make one call of those of one place in a text. Where rows are of several texts each is alone, and says why.
+
+        Queries are sorted by their places in the text. Keys that are not of it, such as memory, stand before its own.
+        """
+        text = self.find_grown(calls[0])
+        if text is None:
+            return calls[0]
+        is_kept = ~np.isin(np.concatenate([np.asarray(call.queries)[0] for call in calls]), list(taken_back))
+        calls = [replace(call, queries=self.renumber(call.queries), keys=self.renumber(call.keys)) for call in calls]
+        if text in self.of_other_rows:
+            return replace(calls[0], apart=APART)
+        queries = np.concatenate([np.asarray(call.queries) for call in calls], axis=1)
+        ids, last = np.unique(queries[0, ::-1], return_index=True)  # of two in one place the first was taken back
+        stayed = queries.shape[1] - 1 - last[family_of(ids) == text]
+        stayed = stayed[is_kept[stayed] | ~is_kept.any()]  # a cache that was emptied is of a text that is over
+        queries = queries[:, stayed]
+        first, places = np.asarray(calls[0].keys), _line_up(calls[0].keys, text)
+        n_in_text = int(place_of(queries[0, -1])) + 1 if (places >= 0).any() else 0
+        beginning = queries[:, :1] - place_of(queries[:, :1])
+        keys = np.concatenate([first[:, places < 0], beginning + np.arange(n_in_text)], axis=1)
+        whole, parts = _line_up(keys, text), []
         for call in calls:
-            queries, keys = (None if ids is None else self.renumber(ids) for ids in (call.queries, call.keys))
-            placed.append(replace(call, queries=queries, keys=keys, apart=APART if is_apart else ""))
-        if is_apart:
-            return placed
-        asked = np.concatenate([call.queries[0] for call in calls])  # type: ignore[index]
-        return [_join_passes(placed, ~np.isin(asked, self._taken_back))]
+            order = np.full(len(whole), call.shape[3])  # behind all keys there is one without weight
+            _, at, places = np.intersect1d(whole, _line_up(call.keys, text), return_indices=True)
+            order[at] = places
+            kept, attendable = (np.insert(of, call.shape[3], 0, axis=-1) for of in (call.weights, call.attendable))
+            parts.append(replace(call, kept=kept[..., order], attendable=attendable[..., order]))
+        joined = _join(parts, 2, queries=queries, keys=keys, n_steps=len(calls))
+        kept, sink = (of.take(stayed, 2) for of in (joined.weights, joined.sink))
+        return replace(joined, kept=kept, attendable=joined.attendable.take(stayed, 1), sink=sink)
 
 
-def _join_passes(calls: Sequence[Call], is_kept: Bool[np.ndarray, " query"]) -> Call:
-    """Sort queries by their places in the text. Keys that are not of it, such as memory, stand before its own."""
-    first, parts = calls[0], []
-    assert first.keys is not None
-    queries = np.concatenate([call.queries for call in calls], axis=1)
-    text = find_families(queries)[0]
-    ids, last = np.unique(queries[0, ::-1], return_index=True)  # of two in one place the first was taken back
-    stayed = queries.shape[1] - 1 - last[family_of(ids) == text]
-    stayed = stayed[is_kept[stayed] | ~is_kept.any()]  # a cache that was emptied is of a text that is over
-    is_before = family_of(first.keys[0]) != text
-    n_before, n_in_text = int(is_before.sum()), 0 if is_before.all() else int(place_of(queries[0, stayed[-1]])) + 1
-    beginning = queries[:, stayed[:1]] - place_of(queries[:, stayed[:1]])
-    keys = np.concatenate([first.keys[:, is_before], beginning + np.arange(n_in_text)], axis=1)
-    n_keys = keys.shape[1]
+def _line_up(ids: PlaceIds | None, text: int) -> PlaceIds:
+    """Return the places of tokens in a text, of the first row; what is of others has places before it, in its order."""
+    row = np.asarray(ids)[0]
+    is_of_text = family_of(row) == text
+    return np.asarray(np.where(is_of_text, place_of(row), (~is_of_text).cumsum() - (1 << PLACE_BITS)))
+
+
+def join_passes(calls: Sequence[Call], taken_back: Collection[int]) -> list[Call]:
+    """Join the calls of passes that go on where others ended."""
+    texts, times = Texts(), Counter[tuple[int, str, int]]()
     for call in calls:
-        assert call.keys is not None
-        of_text, at = family_of(call.keys[0]) == text, n_before + place_of(call.keys[0])
-        rank = (~of_text).cumsum() - 1
-        at = np.where(of_text, at, np.where(rank < n_before, rank, n_keys)).clip(max=n_keys)
-        kept, attendable = _lay_out(call.weights, at, n_keys), _lay_out(call.attendable, at, n_keys)
-        parts.append(replace(call, kept=kept, attendable=attendable))
-    return _take(_concatenate(parts, 2), 2, stayed, queries=queries[:, stayed], keys=keys, n_steps=len(calls))
+        texts.read(call)
 
-
-def _lay_out(of: np.ndarray, at: PlaceIds, n_keys: int) -> np.ndarray:
-    """Put [… query key] at places on an axis of `n_keys`; what is placed behind that is left out."""
-    whole = np.zeros((*of.shape[:-1], n_keys + 1), dtype=of.dtype)
-    whole[..., at] = of
-    return whole[..., :-1]
-
-
-def join_passes(calls: Sequence[tuple[Call, int]], taken_back: Collection[int]) -> list[tuple[Call, int]]:
-    """Join the calls of passes that go on where others ended. Each comes with its how manieth it is in its run."""
-    texts, times = Texts(taken_back), Counter[tuple[int, str, int]]()
-    for call, nth in calls:
-        texts.read(call, nth)
-    parts: dict[object, list[tuple[Call, int]]] = defaultdict(list)
-    for call, nth in calls:
-        text, place = texts.read_by.get(call.number), (call.number, call.path, nth)
-        is_of_text = call.queries is not None and text in find_families(texts.renumber(call.queries))
-        parts[(text, *place[1:], times[place]) if is_of_text else call.place].append((call, nth))
+    def find_whole(call: Call) -> object:
+        text, place = texts.find_grown(call), (call.number, call.path, call.nth)
         times[place] += 1
-    found = [(call, each[0][1]) for each in parts.values() for call in texts.join([call for call, _ in each])]
-    return sorted(found, key=lambda each: (each[0].number, each[0].place))
+        return None if text is None or text in texts.of_other_rows else (text, *place[1:], times[place])
+
+    return [texts.join(several, taken_back) for several in _gather(calls, find_whole)]

@@ -5,26 +5,91 @@ read: those in `keys` to the one that is attended to by another, those in `token
 query attends to, or what attention_mask says. Where ids are not known, as many queries as keys are taken for one text.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
-from itertools import compress, count, groupby
-from typing import NamedTuple
+from itertools import compress, count, cycle, groupby
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool
 
+from attnviz.display import escape_for_display, format_count
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.call import Call, PlaceIds
 from attnviz.models.capture.ids import PLACE_BITS, ROW_BITS, Family, family_of, place_of, row_of
-from attnviz.models.recording.groups import PADDING, Group, Names, Text
+from attnviz.models.recording.groups import Group
 from attnviz.models.recording.joining import find_families
 from attnviz.records import Tokens, name_tokens
 from attnviz.records.grid import Grid
 
+Pieces = tuple[str, ...]
+Text = Literal["tokens", "keys"]
+MASK = "It is [batch, token], 1 for a token, 0 for padding."
+PADDING = "If some of them are padding, give attention_mask."
 WINDOWS = "Tokens are called by their places in the window, which may hold others in another layer."
 SHARED = "Names were given once, for each of {} texts."
 MOVED = "Tokens are called by their places, which hold other tokens in another layer."
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """What the caller called things."""
+
+    tokens: tuple[Pieces, ...] | None
+    keys: tuple[Pieces, ...] | None
+    real: Bool[np.ndarray, "row token"] | None  # of the keys in a model that has both, else of the tokens
+    grid: Grid | None = None  # where keys are its patches
+
+    def matches_length(self, text: Text, n: int) -> bool:
+        """Tell whether names of one side's tokens were given, of which the longest text has as many."""
+        rows, real = getattr(self, text), self.real
+        by_mask = real is not None and real.shape[1] == n and (text == "keys") == (self.keys is not None)
+        return rows is not None and (by_mask or max(map(len, rows), default=0) == n)
+
+
+def read_names(what: str, names: Sequence[str] | Sequence[Sequence[str]] | None) -> tuple[Pieces, ...] | None:
+    """Read one row of names for each text. Raises InvalidRecord for what is no list of pieces."""
+    if names is None:
+        return None
+    is_list = isinstance(names, Iterable) and not isinstance(names, str)  # and not the model, as it is easily typed
+    rows = list(names) if is_list and not all(isinstance(name, str) for name in names) else [names]
+    if not is_list or not all(isinstance(row, Sequence) and not isinstance(row, str) for row in rows):
+        problem = f"{what} are not a list of strings, or of such lists"
+        raise InvalidRecord(problem, hint='Give its pieces, as in ["the", "cat"].')
+    return tuple(tuple(map(str, row)) for row in rows)
+
+
+def name_patches(grid: Grid, groups: Sequence[Group]) -> tuple[Pieces, ...]:
+    """Name the patches, for each row of the batch: of the fewest keys that any group has and that fit.
+
+    Raises InvalidRecord where none fit, and for one image of a batch of several.
+    """
+    fitting = [group for group in groups if grid.fits(group.shape[3])]
+    group = min(fitting or groups, key=lambda each: each.shape[3])
+    n_rows = group.shape[0]
+    if grid.pixels is not None and n_rows > 1:
+        raise InvalidRecord(f"one image, but a batch of {n_rows}", hint="Give the model one image at a time.")
+    return (grid.names(group.shape[3]),) * n_rows
+
+
+def real_tokens(attention_mask: Any, keys: object) -> Bool[np.ndarray, "row token"] | None:
+    """Read which tokens are no padding from a mask as Hugging Face has it: an array, tensor or lists, 1 for a token.
+
+    Raises InvalidRecord for anything else, and where keys are patches: without padding they would lie elsewhere.
+    """
+    if attention_mask is None:
+        return None
+    if isinstance(keys, Grid):
+        raise InvalidRecord("attention_mask does not go with a Grid", hint="Leave padding out: patches have none.")
+    on_host = attention_mask.detach().cpu() if hasattr(attention_mask, "detach") else attention_mask
+    mask = np.atleast_2d(np.asarray(on_host, dtype=object))  # rows of several lengths stay lists
+    if mask.ndim != 2:
+        raise InvalidRecord(f"attention_mask has {mask.ndim} axes", hint=MASK)
+    if not np.isin(mask, (0, 1)).all():  # such as one that is added to scores, where 0 is a token
+        other = mask[~np.isin(mask, (0, 1))][0]
+        raise InvalidRecord(f"attention_mask holds {escape_for_display(str(other), 20)}", hint=MASK)
+    return np.asarray(mask == 1)
 
 
 class AxisLabels(NamedTuple):
@@ -37,7 +102,8 @@ class AxisLabels(NamedTuple):
     guess: str = ""  # what of this is not certain
     grid: Grid | None = None  # of keys that are patches
     text: int = 0  # which text it is of
-    window: tuple[int, int] | None = None  # which window of that, and of how many
+    window: int | None = None  # which window of that; None: all of it
+    n_windows: int | None = None  # how many that has
 
 
 def label(
@@ -45,7 +111,6 @@ def label(
 ) -> Iterator[tuple[Group, list[AxisLabels]]]:
     """Yield each group with the sides of its rows. Raises InvalidRecord where names or attention_mask do not fit."""
     known = list(families)
-    _turn(groups, known)
 
     @cache
     def make(text: Text, n_places: int, n_rows: int) -> PlaceIds:  # the text tells families apart
@@ -54,10 +119,11 @@ def label(
 
     for group in groups:
         group.calls[:] = [call if call.keys is not None else _guess_sides(call, names, make) for call in group.calls]
+    _turn(groups, known)
     for _, of_pass in groupby(groups, key=lambda group: group.number):
-        labels = PassLabels(list(of_pass), names, known)
-        for group in labels.groups:
-            yield group, labels.label(group)
+        several = list(of_pass)
+        labels = PassLabels(several, names, known)
+        yield from ((group, labels.label(group)) for group in several)
 
 
 def _turn(groups: Sequence[Group], families: list[Family]) -> None:
@@ -90,14 +156,10 @@ def _guess_sides(call: Call, names: Names, make: Callable[[Text, int, int], Plac
     n_texts = max(len(rows or ()) for rows in (names.tokens, names.keys))
     if call.factors is None and n_rows == 1 < n_texts and n_heads % n_texts == 0:
         n_rows, n_heads = n_texts, n_heads // n_texts
-        call = replace(
-            call,
-            kept=call.weights.reshape(n_rows, n_heads, n_queries, n_keys),
-            attendable=np.repeat(call.attendable, n_rows, axis=0),
-            sink=call.sink.reshape(n_rows, n_heads, n_queries),
-            heads=tuple(range(n_heads)),
-            guess="which of its rows are of which text is not known" if n_heads > 1 else "",
-        )
+        kept, sink = (of.reshape(n_rows, n_heads, *of.shape[2:]) for of in (call.weights, call.sink))
+        attendable, heads = np.repeat(call.attendable, n_rows, axis=0), tuple(range(n_heads))
+        guess = "which of its rows are of which text is not known" if n_heads > 1 else ""
+        call = replace(call, kept=kept, attendable=attendable, sink=sink, heads=heads, guess=guess)
     are_two = n_queries != n_keys or (names.tokens is not None and names.matches_length("keys", n_keys))
     keys = make("keys" if are_two else "tokens", n_keys, n_rows)
     return replace(call, queries=make("tokens", n_queries, n_rows), keys=keys)
@@ -107,160 +169,138 @@ class PassLabels:
     """The names of one pass."""
 
     def __init__(self, groups: Sequence[Group], names: Names, families: Sequence[Family]) -> None:
-        self.groups, self._names, self._families = groups, names, families
-        calls = [call for group in groups for call in group.calls]
-        of_keys = np.concatenate([call.keys.ravel() for call in calls])  # type: ignore[union-attr]
-        attended = np.concatenate([call.keys[call.attended] for call in calls])  # type: ignore[index]
+        self._names, self._families = names, families
+        calls = [(np.asarray(call.keys), call.attended) for group in groups for call in group.calls]
+        of_keys = np.concatenate([keys.ravel() for keys, _ in calls])
+        attended = np.concatenate([keys[attended] for keys, attended in calls])
         self._padding = np.setdiff1d(of_keys[of_keys >= 0], attended)
-        self._sizes: dict[int, tuple[int, int]] = {}  # of families: rows and places
-        self._places: dict[int, str] = {}  # and where they were met first
+        self._met: dict[int, tuple[int, int, str]] = {}  # of families: rows, places, and where they were met first
         for place, ids in ((group.place, ids) for group in groups for ids in group.sides):
             for family in find_families(ids):
                 of, own = families[family], ids[family_of(ids) == family]
-                n_rows, n_places = self._sizes.get(family, (of.n_rows, of.n_places))
-                sizes = max(n_rows, int(row_of(own).max()) + 1), max(n_places, int(place_of(own).max()) + 1)
-                self._sizes[family] = sizes
-                self._places.setdefault(family, place)
-        self._lengths = {n for group in groups for n in group.shape[2:]} | {n for _, n in self._sizes.values()}
+                n_rows, n_places, first = self._met.get(family, (of.n_rows, of.n_places, place))
+                n_places = max(n_places, int(place_of(own).max()) + 1)
+                self._met[family] = max(n_rows, int(row_of(own).max()) + 1), n_places, first
+        self._lengths = {n for group in groups for n in group.shape[2:]} | {n for _, n, _ in self._met.values()}
         self._texts: dict[int, Text] = {}
         for group in sorted(groups, key=lambda group: not group.is_across):
             self._assign(group)
         self._called: dict[int, str] = {}  # tokens, by their ids
         self._new = count()  # that the model put in itself, as they are met
-        self._mask()
+        if names.real is not None:
+            self._mask(names.real, names.keys is not None or any(group.is_across for group in groups))
 
     def _assign(self, group: Group) -> None:
         """Decide whose names the families of a group have: of two lists it is the one that fits."""
-        queries, keys = (find_families(ids) for ids in (group.calls[0].queries, group.calls[0].keys))
+        queries, keys = (find_families(ids) for ids in group.sides[:2])
         fits = self._names.matches_length
         if group.is_across:
-            n_queries, n_keys = (self._sizes[families[0]][1] for families in (queries, keys))
+            n_queries, n_keys = (self._met[families[0]][1] for families in (queries, keys))
             orders: list[tuple[Text, Text]] = [("tokens", "keys"), ("keys", "tokens")]
             asking, asked = max(orders, key=lambda order: fits(order[0], n_queries) + fits(order[1], n_keys))
             self._texts = {**dict.fromkeys(queries, asking), **dict.fromkeys(keys, asked), **self._texts}
             return
         order: tuple[Text, ...] = ("tokens", "keys") if queries else ("keys", "tokens")
-        given = [text for text in order if self._names.find_names(text) is not None] or order
+        given = [text for text in order if getattr(self._names, text) is not None] or order
         for family in (*keys, *queries):
-            fitting = [text for text in given if fits(text, self._sizes[family][1])]
-            self._texts.setdefault(family, (fitting or given)[0])
+            fitting = (text for text in given if fits(text, self._met[family][1]))
+            self._texts.setdefault(family, next(fitting, given[0]))
 
-    def _mask(self) -> None:
+    def _mask(self, real: Bool[np.ndarray, "row token"], is_of_keys: bool) -> None:
         """Take for padding what attention_mask says. Raises InvalidRecord where it fits nothing."""
-        real, n_fitting = self._names.real, 0
-        if real is None:
-            return
-        is_crossed = self._names.keys is not None or any(group.is_across for group in self.groups)
-        masked = [family for family, text in self._texts.items() if (text == "keys") == is_crossed]
+        masked = [family for family, text in self._texts.items() if (text == "keys") == is_of_keys]
         masked = [family for family in masked if not self._families[family].is_mixed]
+        n_fitting = 0
         for family in masked:
-            n_rows, n_places = self._sizes[family]
+            n_rows, n_places, _ = self._met[family]
             if len(real) == n_rows and (real.shape[1] == n_places or n_places > self._families[family].n_places):
-                ids = _number(family, *np.nonzero(~real))
-                self._padding = np.union1d(self._padding[family_of(self._padding) != family], ids)
+                others = self._padding[family_of(self._padding) != family]
+                self._padding = np.union1d(others, _number(family, *np.nonzero(~real)))
                 n_fitting += 1
         if masked and not n_fitting:
-            given, wanted = (" × ".join(map(str, shape)) for shape in (real.shape, self._sizes[masked[0]]))
-            problem = f"attention_mask is of {given} tokens, the attention in {self._places[masked[0]]} of {wanted}"
+            *size, place = self._met[masked[0]]
+            given, wanted = (" × ".join(map(str, shape)) for shape in (real.shape, size))
+            problem = f"attention_mask is of {given} tokens, the attention in {place} of {wanted}"
             raise InvalidRecord(problem, hint="Give the mask that the model was given, [batch, token].")
 
     def label(self, group: Group) -> list[AxisLabels]:
         """Say what the queries and keys of each row are called."""
-        queries, keys = group.calls[0].queries, group.calls[0].keys
-        assert keys is not None
-        alike = all(_equal(call.queries, queries) and _equal(call.keys, keys) for call in group.calls)
-        every = keys if queries is None else np.concatenate([queries, keys], axis=1)
-        texts = [int(row_of(ids[ids >= 0][0])) if (ids >= 0).any() else row for row, ids in enumerate(every)]
-        n_windows, found = len(texts) // max(1, len({*texts})), []
+        queries, keys = group.sides[:2]
+        alike = all(map(np.array_equal, group.sides, cycle((queries, keys))))
+        both = np.concatenate([queries, keys], axis=1)
+        texts = [int(row_of(ids[ids >= 0][0])) if (ids >= 0).any() else row for row, ids in enumerate(both)]
+        n_texts = max(1, len({*texts}))
+        n_windows = len(texts) // n_texts
         once = any(rows is not None and len(rows) == 1 for rows in (self._names.tokens, self._names.keys))
-        shared = SHARED.format(len({*texts})) if once and len({*texts}) > 1 else ""
+        guess = SHARED.format(n_texts) if once and n_texts > 1 else ""
+        if not alike:
+            guess = WINDOWS if n_windows > 1 else MOVED
         attended = np.any([call.attended for call in group.calls], axis=0)
         kept_keys = np.where((keys >= 0) & alike, ~np.isin(keys, self._padding), attended)
-        kept_queries = np.ones(group.shape[::2], dtype=bool)
-        if queries is not None and alike:
-            kept_queries = ~np.isin(queries, self._padding)
+        kept_queries = ~np.isin(queries, self._padding) | (not alike)
+        found = []
         for row, text in enumerate(texts):
-            same = queries is not None and np.array_equal(queries[row], keys[row])
+            same = np.array_equal(queries[row], keys[row])
             kept = (kept_keys if same else kept_queries)[row]
             of_keys = self._call(keys[row], kept_keys[row], alike)
-            found.append(
-                AxisLabels(
-                    of_keys if same else self._call(None if queries is None else queries[row], kept, alike, text),
-                    of_keys,
-                    kept,
-                    kept_keys[row],
-                    shared if alike else WINDOWS if n_windows > 1 else MOVED,
-                    self._names.grid if of_keys.pieces in (self._names.keys or ()) else None,
-                    text,
-                    (texts[:row].count(text), n_windows) if n_windows > 1 else None,
-                )
-            )
+            of_queries = of_keys if same else self._call(queries[row], kept, alike, text)
+            grid = self._names.grid if of_keys.pieces in (self._names.keys or ()) else None
+            window = (texts[:row].count(text), n_windows) if n_windows > 1 else ()
+            found.append(AxisLabels(of_queries, of_keys, kept, kept_keys[row], guess, grid, text, *window))
         return found
 
-    def _call(self, ids: PlaceIds | None, kept: Bool[np.ndarray, " token"], alike: bool, text: int = 0) -> Tokens:
+    def _call(self, ids: PlaceIds, kept: Bool[np.ndarray, " token"], alike: bool, text: int | None = None) -> Tokens:
         """Name the kept tokens of a side, by their places in it where other layers have others there.
 
-        Without ids they are of no token: learned queries, states of a loop, the mean of a text. Several texts, or a
-        text and what is no token, that stand on one axis may have been named together.
+        `text`: which one queries are of. Those of no token are learned, states of a loop, or means of a text. Several
+        texts, or a text and what is no token, that stand on one axis may have been named together.
         """
+        families, known = find_families(ids), ids[ids >= 0]
         if not alike:
             return name_tokens(tuple(map(str, range(int(kept.sum())))))
-        if ids is None:
+        if text is not None and not families:
             rows, n = self._names.tokens, len(kept)
             if rows and self._names.keys is not None and self._names.matches_length("tokens", n):
                 return name_tokens(rows[min(text, len(rows) - 1)])
             return name_tokens(("⟨query⟩",) if n == 1 else tuple(f"⟨query {place}⟩" for place in range(n)))
-        families, known = find_families(ids), ids[ids >= 0]
+        last = max(np.flatnonzero(ids >= 0).tolist(), default=len(ids))
+        others = [f"⟨before {at + 1}⟩" if at < last else f"⟨after {at - last}⟩" for at in range(len(ids))]
         if len(families) > 1 or 0 < len(known) < len(ids):
-            rows, row = self._names.find_names(self._texts[families[0]]), int(row_of(known).min())
+            rows, row = getattr(self._names, self._texts[families[0]]), int(row_of(known).min())
             given = rows[row] if rows is not None and row < len(rows) else ()
-            if len(given) == len(ids) != self._sizes[families[0]][1]:
+            if len(given) == len(ids) != self._met[families[0]][1]:
+                others = list(given)
                 self._called.update(zip(ids.tolist(), given, strict=True))
-                return name_tokens(tuple(compress(given, kept)))
         for each in known.tolist():
             if each not in self._called:
                 self._name(each)
-        last = max(np.flatnonzero(ids >= 0).tolist(), default=len(ids))
-        beside = (f"⟨before {at + 1}⟩" if at < last else f"⟨after {at - last}⟩" for at in range(len(ids)))
-        called = (self._called.get(each, other) for each, other in zip(ids.tolist(), beside, strict=True))
+        called = [self._called[each] if each >= 0 else other for each, other in zip(ids.tolist(), others, strict=True)]
         return name_tokens(tuple(compress(called, kept)))
 
     def _name(self, token: int) -> None:
         """Name a token, and all of its row. Raises InvalidRecord where names do not fit."""
         family, row = family_of(token), row_of(token)
-        of, (n_texts, n), text = self._families[family], self._sizes[family], self._texts[family]
+        of, (n_texts, n, place), text = self._families[family], self._met[family], self._texts[family]
         every = token - place_of(token) + np.arange(n)
         real = ~np.isin(every, self._padding)
         ranks = (real.cumsum() - real).tolist()  # among those that are no padding
-        rows, fits = self._names.find_names(text), self._names.matches_length
+        rows, fits, called = getattr(self._names, text), self._names.matches_length, list(map(str, ranks))
         if of.is_new:
             every, called = every[[place_of(token)]], [f"⟨new {next(self._new)}⟩"]
         elif of.is_mixed and not fits(text, n):
-            called = [f"⟨mixed {place}⟩" for place in range(n)]
-        elif rows is None:
-            called = list(map(str, ranks))
-        elif len(rows) != n_texts and (len(rows), len(rows[0])) != (1, n):
-            one_by_one = "Record each text in a block of its own, or all of them as one batch."
-            raise InvalidRecord(
-                f"{text} is of {'1 text' if len(rows) == 1 else f'{len(rows)} texts'}, the attention in "
-                f"{self._places[family]} of {n_texts}",
-                hint=one_by_one if n_texts == 1 else "Give a list of lists, one for each row of the batch.",
-            )
-        else:
-            given = rows[row % len(rows)]
+            called = [f"⟨mixed {at}⟩" for at in range(n)]
+        elif rows is not None:
+            given, there = rows[row % len(rows)], f"the attention in {place}"
+            if len(rows) != n_texts and (len(rows), len(given)) != (1, n):
+                one_by_one = "Record each text in a block of its own, or all of them as one batch."
+                hint = one_by_one if n_texts == 1 else "Give a list of lists, one for each row of the batch."
+                raise InvalidRecord(f"{text} is of {format_count(len(rows), 'texts')}, {there} of {n_texts}", hint=hint)
             if len(given) in (n, of.n_places):
                 given = tuple(compress(given, real))
             if n > of.n_places or len(given) == real.sum():  # of a text that grew some may have no name
                 called = [given[rank] if rank < len(given) else f"⟨{rank}⟩" for rank in ranks]
-            elif not fits(text, n) and any(fits(text, length) for length in self._lengths):
-                called = list(map(str, ranks))  # names that are of something else in this pass
-            else:
-                found = "1 name" if len(given) == 1 else f"{len(given)} names"
-                problem = f"{found} in {text}, but the attention in {self._places[family]} is of {real.sum()}"
+            elif fits(text, n) or not any(fits(text, length) for length in self._lengths):  # else they are of others
+                problem = f"{format_count(len(given), 'names')} in {text}, but {there} is of {real.sum()}"
                 raise InvalidRecord(problem, hint=PADDING)
         for each, name in zip(every.tolist(), called, strict=True):
             self._called.setdefault(each, name)
-
-
-def _equal(one: PlaceIds | None, other: PlaceIds | None) -> bool:
-    return one is other or (one is not None and other is not None and np.array_equal(one, other))

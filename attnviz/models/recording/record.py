@@ -12,8 +12,9 @@ from attnviz.models.capture.call import Call
 from attnviz.models.capture.tap import capture
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.assembly import records
-from attnviz.models.recording.groups import Names, choose_layers, group_calls, name_patches, read_names, real_tokens
+from attnviz.models.recording.groups import choose_layers, group_calls
 from attnviz.models.recording.joining import join_heads, join_steps
+from attnviz.models.recording.labels import Names, name_patches, read_names, real_tokens
 from attnviz.records import AttentionMaps, Provenance
 from attnviz.records.grid import Grid
 from attnviz.records.notebook import Displayable
@@ -56,9 +57,8 @@ class Recording(Displayable, Sequence[AttentionMaps]):
     def only(self, group: str) -> Recording:
         """Return the records of one group. Raises InvalidSelection, with the groups there are."""
         if group not in self.groups:
-            raise InvalidSelection(
-                f"no group {group!r}", hint=f"There is {', '.join(map(repr, self.groups)) or 'none'}."
-            )
+            there_are = ", ".join(map(repr, self.groups)) or "none"
+            raise InvalidSelection(f"no group {group!r}", hint=f"There is {there_are}.")
         return Recording([maps for maps in self._records if maps.provenance.facts.group == group])
 
 
@@ -143,7 +143,8 @@ def record(  # noqa: PLR0913 - each is an option of its own
     recording = Recording()
     with capture(calls.append, choice, factored=factored) as watching:
         yield recording
-    calls[:] = join_steps(join_heads(_number_layers(calls), choice), watching.store.families)
+    _number_layers(calls)
+    calls[:] = join_steps(join_heads(calls, choice), watching.store.families)
     if not calls and watching.at_work.n_seen:
         raise InvalidSelection(f"no attention was seen in layers {choice.layers}", hint="Layers count from 0.")
     if not calls:
@@ -160,18 +161,14 @@ def record(  # noqa: PLR0913 - each is an option of its own
 
 def _names(tokens: Any, keys: Any, attention_mask: Any) -> Names:
     """Read what the caller called things; patches are named once it is known how many keys there are."""
-    named, real = read_names("tokens", tokens), real_tokens(attention_mask, keys)
-    if isinstance(keys, Grid):
-        return Names(named, None, None, keys)
-    return Names(named, read_names("keys", keys), real)
+    of_keys = None if isinstance(keys, Grid) else read_names("keys", keys)
+    grid = keys if isinstance(keys, Grid) else None
+    return Names(read_names("tokens", tokens), of_keys, real_tokens(attention_mask, keys), grid)
 
 
-def _number_layers(calls: Sequence[Call]) -> list[Call]:
+def _number_layers(calls: list[Call]) -> None:
     """Put 0 before the paths of first layers that are outermost modules: they were seen before there was a second."""
     stacked = {call.number for call in calls if call.place_in_stack}
-    return [
-        replace(call, path=f"0.{call.path}".rstrip("."), n_alike=(0, *call.n_alike))
-        if call.number in stacked and not call.place_in_stack
-        else call
-        for call in calls
-    ]
+    for at, call in enumerate(calls):
+        if call.number in stacked and not call.place_in_stack:
+            calls[at] = replace(call, path=f"0.{call.path}".rstrip("."), n_alike=(0, *call.n_alike))
