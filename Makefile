@@ -1,7 +1,9 @@
 # Everything below happens inside .venv, which is made when it is missing and brought up to date when
-# pyproject.toml or constraints.txt change. `make PYTHON=python3.12 …` chooses the Python it is made with.
+# pyproject.toml or constraints.txt change. `make PYTHON=python3.12 …` chooses the Python it is made with, EXTRAS what of
+# pyproject.toml the tests find there.
 
 PYTHON ?= python3
+EXTRAS ?= test
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
@@ -95,5 +97,5 @@ clean: ## .venv, caches and builds go; pictures stay
 	@touch $@
 
 .venv/.test-installed: pyproject.toml constraints.txt | .venv/bin/python
-	$(INSTALL) -e '.[test]'
+	$(INSTALL) -e '.[$(EXTRAS)]'
 	@touch .venv/.installed $@
