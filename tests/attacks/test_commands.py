@@ -3,13 +3,11 @@
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from attnviz.models import PACKAGED
 from tests import pretrained
 from tests.attacks.endings import RunHere, worked
 from tests.made import draw_nothing
@@ -28,12 +26,6 @@ from tests.test_readme import (
 )
 
 
-def _run(command: str, folder: Path, home: Path) -> subprocess.CompletedProcess[str]:
-    environment = bare_environment(home)
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    return said_by(["bash", "-o", "pipefail", "-c", command], cwd=folder, env=environment)
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash on this machine")
 @pytest.mark.usefixtures("few_probes")
@@ -44,11 +36,14 @@ def test_every_command_runs(run_here: RunHere, tmp_path: Path) -> None:
     """
     home = tmp_path / "home"
     home.mkdir()
+    environment = bare_environment(home)
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     run_examples(DOCS / "everyday.md")  # it writes weights for the commands below it
     theirs = commands_of_others() + commands_of_packages()
+    assert min(len(commands_of_others()), len(OF_PACKAGES_HERE)) > 2
     for command in (command for command in commands() if command not in theirs):
         if set(command) & set("|>&;"):
-            done = _run(command, tmp_path, home)
+            done = said_by(["bash", "-o", "pipefail", "-c", command], cwd=tmp_path, env=environment)
             code, complaints = done.returncode, done.stderr
         else:
             program, *words = shlex.split(command)
@@ -71,25 +66,27 @@ def test_every_command_runs(run_here: RunHere, tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "three").iterdir()) == ["test-0", "test-1", "test-2"]
 
 
-@pytest.mark.slow
-def test_every_command_with_a_model_of_a_package_runs(run_here: RunHere, tmp_path: Path) -> None:
-    pytest.importorskip("transformers", reason=pretrained.NEEDS)
-    for plugin in PACKAGED:
-        pretrained.packaged(plugin.name)
-    assert len(commands_of_packages()) > 2
-    for command in commands_of_packages():
-        # Those run where their pictures are held, and the one explanation where its screen is.
-        if command.rpartition(" --out ")[2] not in DRAWN and not command.endswith(' Mr and Mrs D"'):
-            worked(run_here(*shlex.split(command)[1:]))
+# Those whose pictures are held run where they are, and the one explanation where its screen is.
+OF_PACKAGES_HERE = [
+    command
+    for command in commands_of_packages()
+    if command.rpartition(" --out ")[2] not in DRAWN and not command.endswith(' Mr and Mrs D"')
+]
 
 
 @pytest.mark.slow
-def test_every_command_with_a_model_of_others_runs(run_here: RunHere, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", OF_PACKAGES_HERE)
+def test_a_command_with_a_model_of_a_package_runs(command: str, run_here: RunHere) -> None:
     pytest.importorskip("transformers", reason=pretrained.NEEDS)
-    folders = {ENCODER: str(pretrained.minilm()), DECODER: str(pretrained.stories())}
-    assert len(commands_of_others()) > 2
-    for command in commands_of_others():
-        for written, folder in folders.items():
-            command = command.replace(written, folder)
-        worked(run_here(*shlex.split(command)[1:]))
-    assert_alike(tmp_path / "picked" / "overview.png", IMAGES / "third-party.png")
+    pretrained.packaged(shlex.split(command.partition(" --model ")[2])[0])
+    worked(run_here(*shlex.split(command)[1:]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", commands_of_others())
+def test_a_command_with_a_model_of_others_runs(command: str, run_here: RunHere, tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason=pretrained.NEEDS)
+    command = command.replace(ENCODER, str(pretrained.minilm())).replace(DECODER, str(pretrained.stories()))
+    worked(run_here(*shlex.split(command)[1:]))
+    if command.endswith(" --out picked"):
+        assert_alike(tmp_path / "picked" / "overview.png", IMAGES / "third-party.png")

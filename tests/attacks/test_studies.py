@@ -1,7 +1,7 @@
 """The study of capacity runs, and the models that it makes attend as what it trains does."""
 
 import csv
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
@@ -17,11 +17,14 @@ from tests.study import STUDIES, study
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a quick run writes, and the models of it."""
-    folder = tmp_path_factory.mktemp("study")
-    for script, arguments in (("capacity.py", ("--quick", "--out", folder)), ("recall_models.py", (folder, folder))):
-        subprocess.run([sys.executable, STUDIES / script, *arguments], check=True)
-    return folder
+    """What a quick run writes, and the models of it. Both are run as scripts, and share what is imported."""
+    study()  # which the second imports
+    folder = str(tmp_path_factory.mktemp("study"))
+    for command in (["capacity.py", "--quick", "--out", folder], ["recall_models.py", folder, folder]):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", command)
+            runpy.run_path(str(STUDIES / command[0]), run_name="__main__")
+    return Path(folder)
 
 
 @pytest.mark.parametrize("heads", [1, 8])
