@@ -13,9 +13,11 @@ from threading import Event, Thread
 
 import pytest
 
-from tests.attacks.endings import RunHere, refused, worked
-from tests.process import RunCli, bare_environment
+from attnviz.running import executors
+from tests.attacks.endings import RunHere, ended, refused, started, worked
+from tests.process import Run, bare_environment
 
+dask = pytest.importorskip("dask")
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow
 
@@ -74,17 +76,18 @@ def certify(folder: Path, name: str, *signed: str) -> None:
 
 
 @pytest.mark.skipif(which("openssl") is None, reason="needs openssl, which makes certificates")
-def test_a_cluster_gives_whom_it_knows_the_bytes_of_one_process_though_a_worker_dies(
-    run_cli: RunCli, run_here: RunHere, tmp_path: Path
+def test_a_cluster_gives_whom_it_knows_the_bytes_of_one_process_while_a_worker_lives(
+    run_here: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With TLS. Certificates are those of dask's own configuration, which it reads where it is imported."""
+    """With TLS, whose certificates are those of dask's own configuration. Without workers it waited for ever."""
     certify(tmp_path, "authority")
     certify(tmp_path, "stranger")
     certify(tmp_path, "me", "-CA", "authority.pem", "-CAkey", "authority.key")
 
-    def configure(name: str) -> dict[str, str]:
-        files = {"CA_FILE": "authority.pem", "CLIENT__CERT": f"{name}.pem", "CLIENT__KEY": f"{name}.key"}
-        return {f"DASK_DISTRIBUTED__COMM__TLS__{key}": str(tmp_path / file) for key, file in files.items()}
+    def run_as(name: str, out: str) -> Run:
+        files = {"ca-file": "authority.pem", "client.cert": f"{name}.pem", "client.key": f"{name}.key"}
+        with dask.config.set({f"distributed.comm.tls.{key}": str(tmp_path / file) for key, file in files.items()}):
+            return run_here(*arguments(tmp_path / out, *more), "--scheduler-file", cluster.file)
 
     mine = [str(tmp_path / name) for name in ("authority.pem", "me.pem", "me.key")]
     tls = (part for pair in zip(("--tls-ca-file", "--tls-cert", "--tls-key"), mine, strict=True) for part in pair)
@@ -92,69 +95,54 @@ def test_a_cluster_gives_whom_it_knows_the_bytes_of_one_process_though_a_worker_
     more = ("--split", "train[:33]", "--probe", "repeat", "--ablate", "mean")
     worked(run_here(*arguments(tmp_path / "serial", *more)))
     with running(tmp_path, 2, *tls) as cluster:
-        asked = (*more, "--scheduler-file", str(cluster.file))
-        ended = Event()
-        killing = Thread(target=kill_at_work, args=(cluster.workers[0], ended))
+        is_over = Event()
+        killing = Thread(target=kill_at_work, args=(cluster.workers[0], is_over))
         killing.start()
-        found = run_cli(*arguments(tmp_path / "dask", *asked), env=configure("me"))
-        ended.set()
+        worked(run_as("me", "dask"))
+        is_over.set()
         killing.join()
-        assert found.exit_code == 0, found.stderr
         assert cluster.workers[0].returncode == -signal.SIGKILL
         assert cluster.workers[1].poll() is None
-        unknown = run_cli(*arguments(tmp_path / "none", *asked), env=configure("stranger"))
+        monkeypatch.setattr(executors, "TIMEOUT", 1.0)
+        unknown = refused(run_as("stranger", "none"), "no dask scheduler answers at ", code=1)
+        monkeypatch.setattr(executors, "WORKERS_TIMEOUT", 1.0)
+        killing = Thread(target=kill_waited_for, args=(cluster, cluster.workers[1], 2))
+        killing.start()
+        refused(run_as("me", "lost"), "has no workers after 1 s", code=1)
+        killing.join()
     for file in (tmp_path / "serial").iterdir():
         assert file.read_bytes() == (tmp_path / "dask" / file.name).read_bytes(), file.name
-    assert (unknown.exit_code, unknown.out) == (1, b"")
-    error = unknown.stderr.splitlines()[-1]
-    assert error.startswith("error: no dask scheduler answers at ")
-    assert error.endswith(" Check the certificates of dask's configuration, distributed.comm.tls.")
-
-
-@pytest.mark.parametrize("lost", ["scheduler", "workers"])
-def test_a_cluster_that_is_lost_is_told_in_one_line(lost: str, run_cli: RunCli, tmp_path: Path) -> None:
-    """The one showed tracebacks and advice about memory, without the others it waited for ever."""
-    with running(tmp_path, 1) as cluster:
-        ending = Thread(target=kill_at_wait, args=(cluster, lost))
-        ending.start()
-        found = run_cli(*arguments(tmp_path / "dask"), "--scheduler-file", cluster.file)
-        ending.join()
-    assert found.exit_code == 1
-    said = {
-        "scheduler": "the dask scheduler has ended. Start it again; the same command goes on.",
-        "workers": "has no workers",
-    }
-    *notes, error = found.stderr.splitlines()
-    assert error.startswith("error: ")
-    assert said[lost] in error
-    assert all(line.startswith("note: ") for line in notes)
+    assert unknown.stderr.endswith(" Check the certificates of dask's configuration, distributed.comm.tls.\n")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
-def test_ctrl_c_is_heeded_where_no_worker_is_left(tmp_path: Path) -> None:
-    """It waited for the end of a block that nobody measured."""
+def test_a_run_that_waits_heeds_ctrl_c_and_tells_the_end_of_its_scheduler_in_one_line(tmp_path: Path) -> None:
+    """It waited for the end of a block that nobody measured, and showed tracebacks and advice about memory."""
     with running(tmp_path, 1) as cluster:
-        own = [*map(str, arguments(tmp_path / "dask")), "--scheduler-file", str(cluster.file)]
-        command = [sys.executable, "-m", "attnviz", *own]
-        run = subprocess.Popen(command, env=bare_environment(tmp_path), stderr=subprocess.PIPE, text=True)
-        kill_at_wait(cluster, "workers")
-        time.sleep(1)
-        run.send_signal(signal.SIGINT)
-        _, stderr = run.communicate(timeout=6)
-    assert run.returncode == 130
-    assert stderr.endswith("the same command goes on\n")
+        asked = [*map(str, arguments(tmp_path / "dask")), "--scheduler-file", str(cluster.file)]
+        left = started(tmp_path, *asked)
+        wait_for_work(cluster, 1)
+        left.send_signal(signal.SIGINT)
+        _, stderr = left.communicate(timeout=6)
+        assert left.returncode == 130
+        assert stderr.endswith(b"the same command goes on\n")
+        lost = started(tmp_path, *asked)
+        kill_waited_for(cluster, cluster.scheduler, 2)
+        refused(ended(lost), "the dask scheduler has ended. Start it again; the same command goes on.", code=1)
 
 
-def kill_at_wait(cluster: Cluster, lost: str) -> None:
-    """Kill the scheduler or all workers when a survey waits for these, which are stopped until then."""
-    log = cluster.file.with_name("scheduler.log")
+def wait_for_work(cluster: Cluster, n_runs: int) -> None:
+    """Wait until the last of `n_runs` has asked workers for something, which are stopped and do nothing."""
     for worker in cluster.workers:
         worker.send_signal(signal.SIGSTOP)
-    wait_for_line(log, "Receive client connection", 1)
+    wait_for_line(cluster.file.with_name("scheduler.log"), "Receive client connection", n_runs)
     time.sleep(2)
-    for process in (cluster.scheduler,) if lost == "scheduler" else cluster.workers:
-        process.kill()
-        process.wait(20)
+
+
+def kill_waited_for(cluster: Cluster, process: subprocess.Popen[bytes], n_runs: int) -> None:
+    wait_for_work(cluster, n_runs)
+    process.kill()
+    process.wait(20)
 
 
 def wait_for_line(log: Path, line: str, count: int) -> None:
@@ -164,7 +152,10 @@ def wait_for_line(log: Path, line: str, count: int) -> None:
         time.sleep(0.05)
 
 
-def test_a_scheduler_that_is_not_there_is_one_line(run_here: RunHere, tmp_path: Path) -> None:
+def test_a_scheduler_that_is_not_there_is_one_line(
+    run_here: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executors, "TIMEOUT", 0.5)
     run = run_here(*arguments(tmp_path / "out"), "--scheduler", "tcp://127.0.0.1:9")
     refused(run, "no dask scheduler answers at tcp://127.0.0.1:9", code=1)
     assert len(run.stderr.splitlines()) == 1
