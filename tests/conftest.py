@@ -113,6 +113,16 @@ def drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs are made here: a process of its own would import everything first. What processes do is tested by itself."""
+    # Not above: pytest may read this file before it has set up what torch and our modules are imported under.
+    from attnviz.running.executors import open_executor
+
+    for module in ("run", "diff"):
+        monkeypatch.setattr(f"attnviz.commands.batch.{module}.open_executor", lambda *_: open_executor(1, inline=True))
+
+
+@pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of everything but pictures."""
     # Not above: pytest may read this file before it has set up what torch and our modules are imported under.

@@ -13,7 +13,6 @@ import pytest
 import attnviz
 from attnviz.commands import COMMANDS
 from attnviz.registry import Plugin, load
-from attnviz.running import Command
 from tests.process import ROOT, bare_environment
 
 HEAVY = {"torch", "transformers", "tokenizers", "safetensors", "datasets", "pyarrow", "huggingface_hub", "matplotlib"}
@@ -74,16 +73,16 @@ def test_what_worker_processes_are_forked_from_draws_nothing(tmp_path: Path) -> 
     assert "matplotlib" not in found
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda it: it.name)
-def test_what_is_refused_is_refused_before_anything_heavy_is_imported(command: Command, tmp_path: Path) -> None:
+def test_what_is_refused_is_refused_before_anything_heavy_is_imported(tmp_path: Path) -> None:
     """The checks of `render` are those of drawing, and matplotlib comes with them."""
-    of_inputs, of_work = ((each or "attnviz:").partition(":")[0] for each in (command.inputs, command.where))
-    drawn = {"matplotlib", "PIL"} if command.name == "render" else set()
-    assert heavy_imports(of_inputs, tmp_path) - {"numpy", "jaxtyping"} == drawn
-    if not command.inputs or command.name in {"attribute", "heatmap"}:  # what checks is where the work is
-        loaded = heavy_imports(of_work, tmp_path)
-        assert "torch" not in loaded
-        assert "matplotlib" not in loaded or command.inputs
+    inputs = {each.name: each.inputs.partition(":")[0] for each in COMMANDS if each.inputs}
+    of_drawing = heavy_imports(inputs.pop("render"), tmp_path)
+    assert of_drawing - {"numpy", "jaxtyping"} == {"matplotlib", "PIL"}
+    assert heavy_imports(", ".join(inputs.values()), tmp_path) <= {"numpy", "jaxtyping"}
+    work = {each.name: each.where.partition(":")[0] for each in COMMANDS}  # which checks where there are no inputs
+    checking = ", ".join(where for name, where in work.items() if name not in {*inputs, "render"})
+    assert {"torch", "matplotlib"}.isdisjoint(heavy_imports(checking, tmp_path))
+    assert "torch" not in heavy_imports(f"{work['attribute']}, {work['heatmap']}", tmp_path)
 
 
 def heavy_imports(module: str, home: Path) -> set[str]:

@@ -45,7 +45,10 @@ LIMITS = {"heatmap": (25, 60), "compare": (18, 25), "explain": (20, 25), "survey
         ("predict", "--dataset", "sample", "--split", "test"),
     ],
 )
-def test_lines_and_numbers_of_a_first_screen(run_here: RunHere, asked: tuple[str, ...]) -> None:
+def test_lines_and_numbers_of_a_first_screen(
+    run_here: RunHere, asked: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("attnviz.commands.survey.facts.N_RANDOM", 3)
     ran, (n_lines, n_numbers) = worked(run_here(*asked)), LIMITS[asked[0]]
     shown = ran.stdout
     beside = ran.stderr.splitlines() if asked[0] == "heatmap" else []  # notes on how long it takes, and what is written

@@ -86,7 +86,7 @@ COMMANDS = {
     "lesson": ("lesson", "not a good film"),
     "survey": ("survey", "--model", "multi:2", "--split", "train[:6]", "--null", "none", "--dpi", "40"),
     "train": TINY,
-    "batch": ("batch", "jobs.yaml", "--workers", "1"),
+    "batch": ("batch", "jobs.yaml"),
     "measures": ("measures",),
     "vocab": ("vocab", "--dataset", "sample", "--size", "50", "--split", "train[:10]"),
 }
@@ -98,7 +98,7 @@ def record(tmp_path: Path) -> None:
     (tmp_path / "jobs.yaml").write_text("jobs: [predict: {text: not a good film}]", encoding="utf-8")
 
 
-@pytest.mark.usefixtures("few_probes", "record", "undrawn")
+@pytest.mark.usefixtures("few_probes", "in_this_process", "record", "undrawn")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_prints_in_every_way(command: str, attnviz: RunHere, monkeypatch: pytest.MonkeyPatch) -> None:
     """The results of one run, written in each way."""

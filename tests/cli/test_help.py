@@ -100,32 +100,25 @@ def test_the_help_is_the_same_in_other_words(arguments: tuple[str, ...], file: s
     assert (run.exit_code, run.stdout) == (0, (GOLDEN / file).read_text(encoding="utf-8"))
 
 
-def imported(arguments: list[str], home: Path) -> set[str]:
-    """The packages that one command line imports."""
-    script = "import sys; from attnviz.cli.app import run; run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
-    done = said_by([sys.executable, "-c", script, *arguments], cwd=home, env=bare_environment(home))
+def imported(lines: tuple[str, ...], home: Path) -> set[str]:
+    """The packages that command lines import, one after the other."""
+    script = "import sys; from attnviz.cli.app import run; [run(line.split()) for line in sys.argv[1:]]"
+    script += "; print(*sys.modules, file=sys.stderr)"
+    done = said_by([sys.executable, "-c", script, *lines], cwd=home, env=bare_environment(home))
     return {name.partition(".")[0] for name in done.stderr.splitlines()[-1].split()}
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("lines", "found"),
     [
-        ["--help"],
-        ["heatmap", "--help"],
-        ["help", "heatmap"],
-        ["heatmap", "--hads", "8"],
-        ["heatmap", "--heads", "7"],
-        ["heatmap", "--model", "mlti"],
-        ["heatmap", "--dataset", "imdb"],
-        ["measures"],
-        ["batch", "--schema"],
+        (("heatmap --help", "help heatmap"), set()),
+        (("--help",), {"typer"}),
+        (("heatmap --hads 8", "heatmap --heads 7", "heatmap --model mlti", "heatmap --dataset imdb"), {"typer"}),
+        (("measures", "batch --schema"), {"numpy", "typer"}),
     ],
 )
-def test_help_and_wrong_usage_import_nothing_heavy(arguments: list[str], tmp_path: Path) -> None:
-    packages = imported(arguments, tmp_path)
-    assert packages & HEAVY == {"measures": {"numpy"}, "batch": {"numpy"}}.get(arguments[0], set())
-    is_help_of_one = "heatmap" in arguments and any("help" in word for word in arguments)
-    assert ("typer" in packages) == (not is_help_of_one)
+def test_help_and_wrong_usage_import_nothing_heavy(lines: tuple[str, ...], found: set[str], tmp_path: Path) -> None:
+    assert imported(lines, tmp_path) & {*HEAVY, "typer"} == found
 
 
 def test_completion_offers_names_and_choices(run_cli: RunCli) -> None:

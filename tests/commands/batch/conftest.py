@@ -8,7 +8,6 @@ import pytest
 from attnviz.commands.batch.configs import load_all
 from attnviz.commands.batch.jobs import BatchPlan
 from attnviz.errors import InvalidConfig
-from attnviz.running.executors import open_executor
 
 Write = Callable[..., Path]
 Problems = Callable[[str | bytes], list[str]]
@@ -31,13 +30,6 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
         return path
 
     return write
-
-
-@pytest.fixture
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jobs are made here: a process of its own would import everything first. What processes do is tested by itself."""
-    for module in ("run", "diff"):
-        monkeypatch.setattr(f"attnviz.commands.batch.{module}.open_executor", lambda *_: open_executor(1, inline=True))
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ def test_a_dry_run_lists_jobs(attnviz: RunHere, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("in_this_process", "undrawn")
+@pytest.mark.usefixtures("few_probes", "in_this_process", "undrawn")
 def test_all_that_need_no_network_are_made(attnviz: RunHere) -> None:
     offline = [config for config in CONFIGS if config.name not in ("imdb.yaml", "gallery.yaml")]
     run = worked(attnviz("batch", *offline, "--out", "all"))

@@ -11,7 +11,7 @@ from tests.commands.batch.batches import run_batch
 from tests.commands.train.runs import FILES
 from tests.made import content
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_probes")]
 TEXTS = [(f"{'good' if number % 2 else 'bad'} film {number}", number % 2) for number in range(24)]
 CONFIG = """\
 out: {out}
@@ -39,7 +39,7 @@ def run(config: Path) -> tuple[dict[str, str], dict[str, Entry]]:
     return ended, {entry.name: entry for entry in from_file(config.parent / "out" / NAME).jobs}
 
 
-def test_models_are_made_once_and_again_where_something_changed(tmp_path: Path) -> None:
+def test_models_are_made_once_and_again_where_something_changed(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     config, out = write(tmp_path), tmp_path / "out"
     ended, first = run(config)
     assert ended == {"model": "made", "words": "made", "answers": "made"}
@@ -51,6 +51,7 @@ def test_models_are_made_once_and_again_where_something_changed(tmp_path: Path) 
     assert {*before} == {NAME, PAGE, *(file.path for entry in first.values() for file in entry.files)}
     assert first["model"].warnings == ()  # how fast it went, say, is another each time
 
+    request.getfixturevalue("in_this_process")
     assert set(run(config)[0].values()) == {"unchanged"}
     assert content(out) == before
 
@@ -59,6 +60,7 @@ def test_models_are_made_once_and_again_where_something_changed(tmp_path: Path) 
     assert second["answers"].inputs != first["answers"].inputs
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_job_does_not_read_an_older_model_than_its_config_makes(tmp_path: Path) -> None:
     config = write(tmp_path)
     run(config)
