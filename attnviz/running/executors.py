@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from concurrent.futures._base import DoneAndNotDoneFutures
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -62,11 +62,10 @@ class ClusterExecutor(Executor):
 
     def check_workers(self) -> int:
         """Return how many threads the workers have. Raises ExecutionError where there have long been none."""
-        n_threads: int
-        try:
+        n_threads = 0
+        # Where it is gone, its tasks will say so.
+        with suppress(OSError, RuntimeError, TypeError, AttributeError, TimeoutError):
             n_threads = sum(self._client.nthreads(callback_timeout=TIMEOUT).values())
-        except (OSError, RuntimeError, TypeError, AttributeError, TimeoutError):  # it is gone: its tasks will say so
-            n_threads = 0
         if n_threads:
             self._seen = time.monotonic()
         elif time.monotonic() - self._seen > WORKERS_TIMEOUT:

@@ -4,7 +4,7 @@ Of GGUF, its own reader gives a model that it refuses to save, because it counts
 fresh one of the same class.
 """
 
-from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -26,10 +26,9 @@ def convert_gguf(source: Path, folder: Path) -> None:
     """
     with quietly(bars=False):
         model, tokenizer = _read(source)
-        config = deepcopy(model.config)
-        del config.quantization_config
+        del model.config.quantization_config
         with torch.device("meta"):
-            fresh = type(model)(config)
+            fresh = type(model)(model.config)
         fresh.load_state_dict(model.state_dict(), strict=True, assign=True)
         fresh.tie_weights()
         store.fill(folder, fresh.save_pretrained)
@@ -38,14 +37,18 @@ def convert_gguf(source: Path, folder: Path) -> None:
 
 def _read(source: Path) -> tuple[Any, Any]:
     """Return the model in float32, and the tokenizer."""
+    import gguf
     from transformers import AutoModelForCausalLM, AutoTokenizer, modeling_gguf_pytorch_utils
 
     where: dict[str, Any] = {"gguf_file": source.name, "local_files_only": True, "trust_remote_code": False}
+    # It reads the file three times, and lists all names of tensors for each module: half of the time.
+    once: dict[str, Any] = {name: cache(getattr(gguf, name)) for name in ("GGUFReader", "get_tensor_name_map")}
+    # Its bar is not one of those that `quietly` knows, and would come into ours.
+    silent = patch.object(modeling_gguf_pytorch_utils, "tqdm", lambda each, **_: each, create=True)
     try:
-        # Its bar is not one of those that `quietly` knows, and would come into ours.
-        with patch.object(modeling_gguf_pytorch_utils, "tqdm", lambda each, **_: each, create=True):
+        with patch.multiple(gguf, **once), silent:
             model = AutoModelForCausalLM.from_pretrained(source.parent, dtype=torch.float32, **where)
-        return model, AutoTokenizer.from_pretrained(source.parent, **where)
+            return model, AutoTokenizer.from_pretrained(source.parent, **where)
     except Exception as error:  # whatever the library lets through
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         problem = f"{source} cannot be converted: {reason}"
@@ -76,10 +79,9 @@ def convert_dinov2(source: Path, folder: Path) -> None:
     for old, new in QKVO.items():
         state = {name.replace(old, f"attention.{new}_proj"): array for name, array in state.items()}
     unnamed = {tuple(array.shape): array for name, array in arrays.items() if name not in named}
-    config = Dinov2Config(hidden_size=384, num_attention_heads=6, image_size=518, use_mask_token=False)
     state["embeddings.position_embeddings"] = torch.cat([unnamed[1, 1, 384], unnamed[1, 37**2, 384]], 1)
     with quietly(bars=False):
-        model = Dinov2Model(config)
+        model = Dinov2Model(Dinov2Config(hidden_size=384, num_attention_heads=6, image_size=518, use_mask_token=False))
         model.load_state_dict(state, strict=True)
         store.fill(folder, model.save_pretrained)
         colours = {"image_mean": (0.485, 0.456, 0.406), "image_std": (0.229, 0.224, 0.225)}  # of ImageNet

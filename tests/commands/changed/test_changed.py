@@ -17,7 +17,7 @@ pytest.importorskip("transformers", reason=made.NEEDS)
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 CAUSAL = "AutoModelForCausalLM"
-SHORT = ("--noise", "3", "--texts", "3")
+SHORT = ("--noise", "3", "--texts", "2")
 LLAMA_Q = "model.layers.0.self_attn.q_proj.weight"
 
 
@@ -103,7 +103,7 @@ def test_lora_of_three_heads_is_what_peft_would_merge(texts: Path, tmp_path: Pat
 
 def test_the_same_weights_changed_nothing(texts: Path, tmp_path: Path, run_here: RunHere) -> None:
     base = made.saved(tmp_path / "base", "llama", auto=CAUSAL, **made.ENDLESS)
-    run = worked(run_here("changed", base, base, "--dataset", texts))
+    run = worked(run_here("changed", base, base, "--dataset", texts, *SHORT))
     assert "Nothing changed: the weights that both have are the same, number for number." in run.out.decode()
     other = made.saved(tmp_path / "other", "llama", auto=CAUSAL, num_hidden_layers=3, **made.ENDLESS)
     refused(run_here("changed", base, other, "--dataset", texts), "layers.2.self_attn.q_proj.weight is missing in")
