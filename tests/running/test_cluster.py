@@ -123,9 +123,9 @@ def test_a_run_that_waits_heeds_ctrl_c_and_tells_the_end_of_its_scheduler_in_one
         left = started(tmp_path, *asked)
         wait_for_work(cluster, 1)
         left.send_signal(signal.SIGINT)
-        _, stderr = left.communicate(timeout=6)
-        assert left.returncode == 130
-        assert stderr.endswith(b"the same command goes on\n")
+        told = ended(left)
+        assert told.exit_code == 130
+        assert told.stderr.endswith("the same command goes on\n")
         lost = started(tmp_path, *asked)
         kill_waited_for(cluster, cluster.scheduler, 2)
         refused(ended(lost), "the dask scheduler has ended. Start it again; the same command goes on.", code=1)
@@ -136,7 +136,7 @@ def wait_for_work(cluster: Cluster, n_runs: int) -> None:
     for worker in cluster.workers:
         worker.send_signal(signal.SIGSTOP)
     wait_for_line(cluster.file.with_name("scheduler.log"), "Receive client connection", n_runs)
-    time.sleep(2)
+    time.sleep(3)
 
 
 def kill_waited_for(cluster: Cluster, process: subprocess.Popen[bytes], n_runs: int) -> None:
