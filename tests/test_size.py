@@ -32,7 +32,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/survey": 1844,
     "attnviz/views": 1816,
     "attnviz/commands/lesson": 979,
-    "attnviz/models/capture": 1452,
+    "attnviz/models/capture": 1397,
     "attnviz/text": 1406,
     "attnviz/commands/train": 1077,
     "attnviz/measures": 1077,

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from attnviz.models.capture.call import Keeper, Kept
-from attnviz.models.capture.captured import NO_SCORE, ROUNDED, find_allowed, read_kernel, refuse_dropout, renormalise
+from attnviz.models.capture.captured import NO_SCORE, ROUNDED, find_allowed, read_kernel, refuse_dropout
 from attnviz.models.capture.follow import Operation
 from attnviz.models.capture.ids import NOTHING, Ids, Known, Softmax, collapse, is_learned, nobody, row_of
 
@@ -26,20 +26,17 @@ class Rule:
     """Watches products and kernels. `keeper` is handed each attention; `note` is told of other mixtures."""
 
     def __init__(self, keeper: Keeper, note: Callable[..., None]) -> None:
-        self._keeper, self._store, self._note = keeper, keeper.store, note
-        self._weighed: tuple[Tensor, Tensor, Tensor] | None = None  # the last product element by element
+        self._keeper, self._store, self._note = keeper, keeper.at_work.store, note
+        self.weighed: tuple[Tensor, Tensor, Tensor] | None = None  # the last product element by element
 
     def soften(self, of: Operation, place: str) -> None:
         """Remember what came out of a softmax."""
-        result, axis = of.result, of.args[1]
-        known = self._store.get(of.args[0])
-        if not result.numel() or not result.is_floating_point():
+        result, (scores, axis), allowed = of.result, of.args[:2], None
+        known = self._store.get(scores)
+        if known is None and result.numel() and result.ndim > 2 and not is_learned(scores):
+            self._note("", "pieces")  # scores of unknown tokens were put together in a way that is not followed
+        if known is None or not result.numel():
             return
-        if known is None:
-            if result.ndim > 2 and not is_learned(of.args[0]):
-                self._note("", "pieces")  # scores of unknown tokens were put together in a way that is not followed
-            return
-        allowed, scores = None, of.args[0]
         # Of a key that is forbidden at most 4e-44 is left; who may attend to nothing attends evenly. Where no key of a
         # row has less, its scores lie within 70 of each other, so that the first stands for all.
         if not (bool(result.amin() >= TINY) and bool(scores.select(axis, 0).amin() > NO_SCORE)):
@@ -62,36 +59,32 @@ class Rule:
                 sides[axis], known[axis] = side.unsqueeze(axis), known[axis].move(partial(torch.unsqueeze, dim=axis))
         (left, right), (of_left, of_right) = sides, known
         found = self._attend(left, of_left, of_right, right.shape[-1])
-        if found is None and self._may_weigh(of_right):
-            found = self._attend(right.mT, of_right.turn(), of_left.turn(), left.shape[-2])
-            found = None if found is None else found.turn()
+        if found is None:
+            turned = self._attend(right.mT, of_right.turn(), of_left.turn(), left.shape[-2])
+            found = None if turned is None else turned.turn()
         if found is None:
             found = self._multiply_ids(of_left, of_right, torch.Size((*left.shape[:-1], right.shape[-1])))
         self._store.put(of.result, found.move(lambda ids: ids.reshape(of.result.shape)))
 
-    def _may_weigh(self, known: Known) -> bool:
-        """Tell whether numbers may be weights: what nobody has read is learned, or was made by other code."""
-        return known is not NOTHING and (known.softmax is not None or not self._store.is_nobodys(known.ids))
-
-    def attend_in_kernel(self, of: Operation) -> bool:
-        """Hand over what a kernel was given. Returns whether it could be read."""
+    def attend_in_kernel(self, of: Operation) -> None:
+        """Hand over what a kernel was given, if it can be read."""
         kernel, output, store = read_kernel(of), of.results[0], self._store
         if kernel is None:
-            return False
+            self._note(of.name, "kernels")
+            return
         query, key, value = (store.get(side) or NOTHING for side in of.tensors[:3])
         queries = Known(None if store.is_nobodys(query.ids) else query.ids, query.after | key.after | value.after)
         shape = torch.Size((*kernel[0].query.shape[:-1], kernel[0].key.shape[-2]))
         with torch.autocast(output.device.type, enabled=False):
             read = partial(self._keeper.read_kernel, *kernel, output)
-            found = self._hand_over(read, queries, value.ids if key.ids is None else key.ids, shape, output.shape[-1])
+            found = self._keeper.keep(read, queries, value.ids if key.ids is None else key.ids, shape, output.shape[-1])
         store.put(output, found)
-        return True
 
     def _attend(
         self, weights: Tensor, known: Known, of_values: Known, width: int, is_sum: bool = False
     ) -> Known | None:
         """Return what is known of weights [… query key] times values [… key width], where that is attention."""
-        if not self._may_weigh(known) or not self._weighs(weights, known, of_values.ids):
+        if not self._weighs(weights, known, of_values.ids):
             return None
         # A score has two names: `ids` are the tokens of the left side of the product that it comes of, `columns` those
         # of the right side. Queries are read from the former. Keys are read from the latter where these name a token
@@ -115,28 +108,7 @@ class Rule:
                 self._note("convolution with a kernel for each token")
                 return Known(queries[..., :1].expand(*shape[:-1], width), after)
         guess, read = LEARNED if store.is_nobodys(of_values.ids) else "", partial(_read, weights, known)
-        return self._hand_over(read, known._replace(ids=queries, after=after), keys, shape, width, guess)
-
-    def _hand_over(
-        self,
-        read: Callable[[str], Kept],
-        queries: Known,
-        of_keys: Ids | None,
-        shape: torch.Size,
-        width: int,
-        guess: str = "",
-    ) -> Known:
-        """Hand over weights [… query key], and return what is known of what they made of values [… key width]."""
-        keys, softmax = self._store.lay_out(of_keys, (*shape[:-2], shape[-1])), queries.softmax
-        of_queries = self._store.lay_out(queries.ids, shape[:-1])
-        before = () if softmax is None or len(softmax.shape) <= len(shape) else softmax.shape[:-2]
-        full = (*before, *shape[-2:]) if torch.Size(before).numel() == shape[:-2].numel() else shape
-        number = self._keeper.keep(read, of_queries, keys, full, queries.after, guess)
-        # Whatever is made of the result comes after this attention: its bit says so. By these bits calls that follow
-        # one another, as layers do, are told from those that stand beside each other.
-        whole = (*shape[:-1], width)
-        ids = self._store.make(keys, whole) if queries.ids is None else queries.ids[..., :1].expand(whole)
-        return Known(ids, queries.after | 1 << number)
+        return self._keeper.keep(read, known._replace(ids=queries, after=after), keys, shape, width, guess)
 
     def _multiply_ids(self, of_left: Known, of_right: Known, shape: torch.Size) -> Known:
         """Follow what is no attention: rows stay those of the left side; sums over tokens are named."""
@@ -162,13 +134,13 @@ class Rule:
         if one is not None and along[0]:
             ids = store.mix((one[..., :1, :1] if along[1] else one[..., :1]).contiguous()).expand(shape)
         elif one is not None and is_read:
-            ids = store.widen(one[..., :1], shape)
+            ids = one[..., :1].expand(shape)
         elif two is not None and along[1]:
             ids = store.make(store.lay_out(two, (*shape[:-2], two.shape[-2])), shape)
         elif two is not None:
-            ids = store.widen(two[..., :1, :], shape)
+            ids = two[..., :1, :].expand(shape)
         if is_read and two is not None and not any(along) and not store.is_nobodys(two):
-            across = store.widen(two[..., :1, :], shape)
+            across = two[..., :1, :].expand(shape)
         return Known(ids, after, softmax, across)
 
     # --- which products are attention ---------------------------------------------------------------------------------
@@ -176,6 +148,8 @@ class Rule:
     def _weighs(self, weights: Tensor, known: Known, ids: Ids | None) -> bool:
         """Tell whether the left side of a product holds weights, and the right side states of different tokens."""
         softmax, n_keys = known.softmax, weights.shape[-1]
+        if known is NOTHING or (softmax is None and self._store.is_nobodys(known.ids)):
+            return False  # what nobody has read is learned, or was made by other code
         is_plain = softmax is not None and not softmax.changed
         # What rows weigh decides, and there are three cases. Of vectors that belong to no token only a softmax as it
         # came makes attention. Of values that nothing is known of it is for the numbers to say. And where all that a
@@ -194,15 +168,11 @@ class Rule:
 
     # --- weights times states, summed up ------------------------------------------------------------------------------
 
-    def weigh(self, of: Operation) -> None:
-        """Remember a product element by element, which may be summed up."""
-        self._weighed = (of.result, *of.tensors) if len(of.tensors) == 2 else None
-
     def sum_up(self, of: Operation) -> bool:
         """Look at a sum of weights times states, which is a product of one row. Returns whether it was attention."""
-        if self._weighed is None or self._weighed[0] is not of.args[0] or len(of.args) < 2:
+        if self.weighed is None or self.weighed[0] is not of.args[0] or len(of.args) < 2:
             return False
-        whole, *sides = self._weighed
+        whole, *sides = self.weighed
         found = self._sum(of, whole.shape, *sides) or self._sum(of, whole.shape, *sides[::-1])
         if found is not None:
             self._store.put(of.result, found)
@@ -216,9 +186,8 @@ class Rule:
         wide, n_axes = weights.expand(shape), len(shape)
         summed = sorted({axis % n_axes for axis in of.args[1]})
         features = [axis for axis in range(n_axes) if wide.stride(axis) == 0 and shape[axis] > 1]
-        if not features or not set(features).isdisjoint(summed) or not self._may_weigh(known):
-            return None
-        if is_learned(states) or self._store.is_nobodys(of_states.ids):
+        is_learned_too = is_learned(states) or self._store.is_nobodys(of_states.ids)
+        if not features or not set(features).isdisjoint(summed) or is_learned_too:
             return None
 
         def lay_out(shadow: Tensor) -> Tensor:
@@ -228,9 +197,8 @@ class Rule:
                 shadow = shadow.narrow(axis, 0, 1)
             return shadow.movedim(summed, [*range(-len(summed), 0)]).flatten(-len(summed)).unsqueeze(-2)
 
-        rows = lay_out(weights)
-        of_values = of_states.move(lambda ids: lay_out(ids).mT)
-        found = self._attend(rows, known.move(lay_out), of_values, 1, is_sum=True)
+        of_values = of_states.move(lay_out).turn()
+        found = self._attend(lay_out(weights), known.move(lay_out), of_values, 1, is_sum=True)
         if found is None:
             return None
         kept = [shape[axis] for axis in range(n_axes) if axis not in summed]
@@ -250,8 +218,15 @@ def _read(weights: Tensor, known: Known, what: str) -> Kept:
         allowed = kept > 0 if softmax is None or softmax.changed else None
     whole = known._replace(dropped=0.0, softmax=None if softmax is None else softmax._replace(is_cut=False))
     is_cut = softmax is not None and softmax.is_cut and not is_distribution(weights, whole)
-    sink = 1 - kept.sum(dim=-1) if is_cut else kept.new_zeros(kept.shape[:-1])
-    kept, sink, error = renormalise(kept, sink, rows.dtype)
+    sink, error = (1 - kept.sum(dim=-1) if is_cut else kept.new_zeros(kept.shape[:-1])), 0.0
+    # Weights that were rounded to half precision are scaled, so that rows and sinks sum to 1 again. No weight changes
+    # by more than its row had been rounded, and a row that misses 1 for another reason stays as it is.
+    if rows.dtype in ROUNDED:
+        sums = kept.sum(dim=-1) + sink
+        missed = (sums - 1).abs()
+        rounded = missed <= ROUNDED[rows.dtype]
+        by, error = sums.masked_fill(~rounded, 1), float(missed.masked_fill(~rounded, 0).amax())
+        kept, sink = kept / by.unsqueeze(-1), sink / by
     return Kept(kept, error, "multiplied", allowed, sink)
 
 

@@ -5,7 +5,7 @@ operator but the kernels that attend.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from torch import Tensor
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.captured import Asked, How, recompute, refuse_dropout
 from attnviz.models.capture.factored import FactoredRows, Factoring
-from attnviz.models.capture.ids import NOBODY, row_of
+from attnviz.models.capture.ids import NOBODY, Ids, Known, row_of
 from attnviz.models.capture.modules_at_work import ModulesAtWork, may_be_in
 from attnviz.models.protocols import EVERY, LayersAndHeads
 
@@ -164,25 +164,20 @@ class Kept(NamedTuple):
     sink: Tensor = torch.zeros(())  # of any row
 
 
+@dataclass(frozen=True, eq=False)
 class Keeper:
     """Hands over what was asked for: see `capture`."""
 
-    def __init__(
-        self,
-        take: Callable[[Call], None],
-        choice: LayersAndHeads,
-        factored: bool,
-        at_work: ModulesAtWork,
-    ) -> None:
-        self._take, self._choice, self._at_work = take, choice, at_work
-        self.store = at_work.store
-        self._factoring = Factoring(choice) if factored else None
+    take: Callable[[Call], None]
+    choice: LayersAndHeads
+    at_work: ModulesAtWork
+    factoring: Factoring | None  # None: with weights
 
     def read_kernel(self, asked: Asked, sums: Tensor | None, output: Tensor, what: str) -> Kept:
         """Read the weights of a kernel, or their factors. Raises InvalidRecord where dropout is at work."""
         refuse_dropout(asked.dropout_p, what)
-        if self._factoring is not None:
-            return Kept(*self._factoring(asked, output, sums, what), how="factored")
+        if self.factoring is not None:
+            return Kept(*self.factoring(asked, output, sums, what), how="factored")
         weights, attendable, error = recompute(asked, output, what)
         rows = weights.flatten(0, 1)
         allowed = None if bool(attendable.all()) else attendable.repeat_interleave(weights.shape[1], dim=0)
@@ -191,45 +186,59 @@ class Keeper:
     def keep(
         self,
         read: Callable[[str], Kept],
-        queries: Int[Tensor, "row query"] | None,
-        keys: Int[Tensor, "row key"] | None,
-        shape: Sequence[int],
-        after: int,
-        guess: str,
-    ) -> int:
-        """Hand over weights [row, query, key], or factors, in the order of texts and heads, and return their number."""
-        sizes, n_heads = (torch.Size(shape[:-2]).numel(), *shape[-2:]), shape[-3] if len(shape) > 2 else 1
-        arranged = self.store.recall(arrange, queries, keys, sizes, n_heads)
-        path, n_heads, what = self._at_work.find_path()[0], arranged.shape[1], self._at_work.name_attention()
-        if n_heads > 1 and not may_be_in(path, self._choice.layers):
-            return self._at_work.note_attention()
+        asking: Known,
+        of_keys: Ids | None,
+        shape: torch.Size,
+        width: int,
+        guess: str = "",
+    ) -> Known:
+        """Hand over weights [… query key], and return what is known of what they made of values [… key width].
+
+        `asking`: the ids of queries, and what the weights come after and of which softmax.
+        """
+        store, softmax, whole = self.at_work.store, asking.softmax, (*shape[:-1], width)
+        queries, keys = store.lay_out(asking.ids, shape[:-1]), store.lay_out(of_keys, (*shape[:-2], shape[-1]))
+        # Whatever is made of the result comes after this attention: its bit says so. By these bits calls that follow
+        # one another, as layers do, are told from those that stand beside each other.
+        ids = store.make(keys, whole) if asking.ids is None else asking.ids[..., :1].expand(whole)
+        known = Known(ids, asking.after | 1 << self.at_work.n_seen)
+        n_rows, n_heads = shape[:-2].numel(), shape[-3] if len(shape) > 2 else 1
+        if softmax is not None and len(softmax.shape) > len(shape) and torch.Size(softmax.shape[:-2]).numel() == n_rows:
+            n_heads = softmax.shape[-3]
+        arranged = store.recall(arrange, queries, keys, (n_rows, *shape[-2:]), n_heads)
+        is_in_order = arranged.places is None and arranged.shape[:2] == (n_rows // max(1, n_heads), n_heads)
+        path, n_heads = self.at_work.find_path()[0], arranged.shape[1]
+        what = f"the attention in {path or 'this block'}"
+        if n_heads > 1 and not may_be_in(path, self.choice.layers):
+            self.at_work.note_attention()
+            return known
         # One of one head may be a layer's: `join_heads` chooses.
-        heads = (0,) if n_heads == 1 else self._choice.heads_of(n_heads, what)
+        heads = (0,) if n_heads == 1 else self.choice.heads_of(n_heads, what)
         found = read(what)
         kept = found.kept
         if isinstance(kept, Tensor):
-            if self._factoring is not None and shape[-2] > 1:
+            if self.factoring is not None and shape[-2] > 1:
                 raise InvalidRecord(f"{what} is written out as softmax(…) @ value: its q and k are gone", hint=DENSE)
-            arranged, known = _lay_out(found, kept, arranged, list(heads))
-        elif arranged.places is not None or arranged.shape[:2] != (len(kept.factors), shape[-3]):
+            arranged, laid = _lay_out(found, kept, arranged, list(heads))
+        elif not is_in_order:
             raise InvalidRecord(f"{what} has no axis each for texts and heads", hint=DENSE)
         else:
             attended = np.broadcast_to(kept.attended[:, None], (len(kept.factors), *kept.shape[2:]))
-            known = {"kept": kept, "attendable": attended, "sink": np.zeros(kept.shape[:3], dtype=np.float32)}
+            laid = {"kept": kept, "attendable": attended, "sink": np.zeros(kept.shape[:3], dtype=np.float32)}
         call = Call(
-            **self._at_work.locate(),
-            **known,
+            **self.at_work.locate(),
+            **laid,
             how=found.how,
             error=found.error,
             queries=arranged.queries,
             keys=arranged.keys,
-            after=after,
+            after=asking.after,
             guess=guess,
             heads=heads,
-            n_heads_in_model=None if self._choice == EVERY else n_heads,
+            n_heads_in_model=None if self.choice == EVERY else n_heads,
         )
-        self._take(call)
-        return call.place
+        self.take(call)
+        return known
 
 
 def _lay_out(read: Kept, weights: Tensor, arranged: Arranged, heads: list[int]) -> tuple[Arranged, dict[str, Any]]:

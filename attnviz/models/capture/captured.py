@@ -7,10 +7,11 @@ come as code. The kernel that the model chose runs.
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import Literal
 
 import torch
@@ -66,34 +67,6 @@ def find_allowed(scores: Float[Tensor, "*axes"]) -> Bool[Tensor, "*axes"]:
 def to_batch_heads(tensor: Tensor) -> Tensor:
     """Return [batch, head, …, …] of 3 axes or more: some devices' kernels take what has other axes than 4."""
     return tensor[None].flatten(0, -4)
-
-
-def renormalise(
-    weights: Float32[Tensor, "*rows key"], sink: Float32[Tensor, "*rows"], of: torch.dtype
-) -> tuple[Float32[Tensor, "*rows key"], Float32[Tensor, "*rows"], float]:
-    """Scale weights that were rounded to half precision, so that rows and sinks sum to 1 again; return by how much.
-
-    No weight changes by more than its row had been rounded. A row that misses 1 for another reason stays as it is.
-    """
-    if of not in ROUNDED:
-        return weights, sink, 0.0
-    sums = weights.sum(dim=-1) + sink
-    missed = (sums - 1).abs()
-    rounded = missed <= ROUNDED[of]
-    by = sums.where(rounded, torch.ones_like(sums))
-    error = float(missed.masked_fill(~rounded, 0).amax())
-    return weights / by.unsqueeze(-1), sink / by, error
-
-
-@contextmanager
-def full_precision() -> Iterator[None]:
-    """Multiply float32 as float32, also where a script lets torch round factors to TF32 or bfloat16."""
-    precision = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(precision)
 
 
 def check_error(error: float, dtype: torch.dtype, what: str) -> float:
@@ -169,12 +142,14 @@ def recompute(
         value, of_kernel = value @ mixture, of_kernel @ mixture
     worst = query.new_zeros(())
     step = max(1, AT_ONCE // max(1, n_queries * n_keys))
-    for row in range(n_batch):
-        for first in range(0, n_heads, step):
+    with ExitStack() as stack:
+        # Factors of float32 are multiplied as they are, also where a script lets torch round them to TF32 or bfloat16.
+        stack.callback(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())
+        torch.set_float32_matmul_precision("highest")
+        for row, first in product(range(n_batch), range(0, n_heads, step)):
             of = (row, slice(first, first + step))
             sides = query[of], key[of], value[of], of_kernel[of]
-            with full_precision():
-                missed = _work_out(sides, None if bias is None else bias[of], weights[of])
+            missed = _work_out(sides, None if bias is None else bias[of], weights[of])
             worst = torch.maximum(worst, missed)
     error = float(worst) / max(largest, torch.finfo(exact).tiny)
     attendable = torch.ones((), dtype=torch.bool) if allowed is None else allowed.any(dim=1)

@@ -148,8 +148,7 @@ def symbolic(mask: Tensor, what: str) -> SymbolicMask:
     if not bool((passing == passing[:1]).all()):
         raise InvalidRecord(f"{what} masks heads differently", hint=MATRIX)
     if passing.shape[1] == 1:
-        keys = passing[0, 0].expand(n_keys)
-        found = SymbolicMask(EVERYWHERE, _unless_all(keys))
+        found = SymbolicMask(EVERYWHERE, _unless_all(passing[0, 0].expand(n_keys)))
     else:
         found = _read_window(passing[0].expand(n_queries, n_keys), what)
     if few.dtype == torch.bool or not bool((passing & (few != 0)).any()):

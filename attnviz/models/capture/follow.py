@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from attnviz.models.capture.ids import NOBODY, NOTHING, PLANES, Ids, Known, Store, is_learned, nobody, reshape
 
@@ -42,7 +43,6 @@ RUNNING = {
 }
 EDGES = {"scatter_add", "index_add", "scatter_reduce", "index_reduce", "segment_reduce"}
 CONVOLUTIONS = {"convolution", "_convolution", "convolution_overrideable"}
-MAX_PARTS = 64  # of tensors, which are remembered
 
 
 class Operation(NamedTuple):
@@ -58,13 +58,14 @@ class Operation(NamedTuple):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments that were given, by their names."""
-        return dict(zip(_names(self.function), self.args, strict=False)) | self.kwargs
+        """Return the arguments by their names, also those that were not given."""
+        names = _parameters(self.function)
+        return names | dict(zip(names, self.args, strict=False)) | self.kwargs
 
 
 @cache
-def _names(function: Any) -> tuple[str, ...]:
-    return tuple(argument.name for argument in function._schema.arguments)
+def _parameters(function: Any) -> dict[str, Any]:
+    return {each.name: each.default_value for each in function._schema.arguments if each.name != "out"}
 
 
 def list_tensors(given: Any) -> Iterator[Tensor]:
@@ -81,7 +82,7 @@ class Follower:
 
     def __init__(self, store: Store, note: Callable[[str], None]) -> None:
         self.store, self._note = store, note
-        self._parts: dict[int, tuple[weakref.ref[Tensor], weakref.ref[Tensor], Callable[[Tensor], Tensor]]] = {}
+        self._parts: Any = WeakTensorKeyDictionary()  # of what each is a part, and how it is taken from that
         self._rules: dict[str, Callable[[Operation, Sequence[Known | None]], Ids | None]] = {
             "embedding": self._look_up,
             **dict.fromkeys(CONVOLUTIONS, self._convolve),
@@ -97,13 +98,13 @@ class Follower:
             self._move(of, known)
         elif of.name == "copy" and of.function._schema.name.endswith("_"):
             source = known[1] or NOTHING
-            if source.ids is not None and _fits(source.ids.shape, of.result.shape):
-                self._write(of.result, self.store.widen(source.ids, of.result.shape), source.after)
+            if source.ids is not None:
+                self._write(of.result, source.ids.expand(of.result.shape), source.after)
         elif of.name == "bernoulli":  # what dropout multiplies with
             share = of.args[1] if len(of.args) > 1 and isinstance(of.args[1], float) else 0.5
             self.store.put(of.result, Known(None, dropped=1 - share))
         elif any(known) or of.name == "embedding" or of.name in CONVOLUTIONS:
-            otherwise = self._reduce if "keepdim" in _names(of.function) else self._combine
+            otherwise = self._reduce if "keepdim" in _parameters(of.function) else self._combine
             self._mark(of, known, self._rules.get(of.name, otherwise)(of, known))
 
     def takes_whole(self, name: str, args: Sequence[Any]) -> bool:
@@ -152,7 +153,7 @@ class Follower:
                 alike = ids.shape[:-1] == shape[:-1] and not self.store.varies(ids, -1)
                 ids = ids[..., :1] if alike else None
             if ids is not None:
-                ids = self.store.widen(ids, shape)
+                ids = ids.expand(shape)
                 found = ids if found is None else self.store.merge(found, ids)
         return found
 
@@ -160,12 +161,11 @@ class Follower:
         """Write ids into a tensor, and into the one that it is a part of."""
         after |= (self.store.get(part) or NOTHING).after
         self.store.put(part, Known(ids, after))
-        found = self._parts.get(id(part))
-        whole = found[1]() if found is not None and found[0]() is part else None
-        if found is not None and whole is not None:
+        find_whole, take = self._parts.get(part, (lambda: None, None))
+        if (whole := find_whole()) is not None:
             before = (self.store.get(whole) or NOTHING).ids
             new = (nobody(whole.shape) if before is None else before).clone(memory_format=torch.contiguous_format)
-            found[2](new).copy_(ids)
+            take(new).copy_(ids)
             self._write(whole, new, after)
 
     # --- the same operator, on ids ------------------------------------------------------------------------------------
@@ -175,34 +175,30 @@ class Follower:
         # A part is remembered with its whole: what is written into it later, as into a cache with room left, has to be
         # written into the ids of the whole, too. `take` finds the part again among those.
         if of.name in ("slice", "select") and not is_learned(source):
-            while len(self._parts) > MAX_PARTS:
-                self._parts.pop(next(iter(self._parts)))
             again, where, named = of.function, of.args[1:], of.kwargs
             take = lambda whole: again(whole, *where, **named)  # noqa: E731 - and holds no tensor alive
-            self._parts[id(of.result)] = weakref.ref(of.result), weakref.ref(source), take
+            self._parts[of.result] = weakref.ref(source), take
         if not any(known):
             if is_learned(source) and isinstance(of.result, Tensor):
                 self.store.put(of.result, Known(nobody(of.result.shape)))
             return
         joined = _join(known)
         if of.function.is_view or of.name in SHAPED:
-            source_known = self.store.get(source) or NOTHING
-            self._place(of, joined, [self._view(of, getattr(source_known, plane)) for plane in PLANES])
+            shadows = [getattr(self.store.get(source) or NOTHING, plane) for plane in PLANES]
+            self._place(of, joined, [None if shadow is None else self._view(of, shadow) for shadow in shadows])
             return
         # Arguments that say which numbers (`chosen`) stay as they are; those that hold numbers are replaced by ids, and
         # a plain number, as the fill of a padding, by the id of nobody. Then the operator itself does to ids what it
         # did to numbers.
         arguments = of.arguments
         arguments |= {name: NOBODY for name in VALUES & arguments.keys() if not isinstance(arguments[name], Tensor)}
-        if of.name == "constant_pad_nd":
-            arguments["value"] = NOBODY
         chosen = {name: tree_map_only(Tensor, Tensor.cpu, arguments.pop(name)) for name in CHOICES & arguments.keys()}
         numbers = list(list_tensors(arguments))
         if joined.softmax is not None and (of.name == "where" or len(numbers) > 1):
             joined = joined._replace(softmax=joined.softmax._replace(changed=joined.softmax.changed or of.name))
         of_numbers = [self.store.get(each) or NOTHING for each in numbers]
-        shadows = ([getattr(each, plane) for each in of_numbers] for plane in PLANES)
-        self._place(of, joined, [self._run(of, arguments, chosen, each) for each in shadows])
+        planes = ([getattr(each, plane) for each in of_numbers] for plane in PLANES)
+        self._place(of, joined, [self._run(of, arguments, chosen, each) for each in planes])
 
     def _place(self, of: Operation, joined: Known, moved: Sequence[list[Tensor] | None]) -> None:
         """Keep shadows that have gone where the numbers went."""
@@ -220,10 +216,8 @@ class Follower:
                 one = self.store.seed(one.shape) if len(torch.unique(firsts)) < len(firsts) else one
             self.store.put(result, joined._replace(ids=one, softmax=own, columns=across, allowed=passing))
 
-    def _view(self, of: Operation, shadow: Tensor | None) -> list[Tensor] | None:
-        """Look at shadows as an operator looks at the numbers, none of which it changes."""
-        if shadow is None:
-            return None
+    def _view(self, of: Operation, shadow: Tensor) -> list[Tensor]:
+        """Look at a shadow as an operator looks at the numbers, none of which it changes."""
         if of.name in SHAPED:
             return [self.store.recall(reshape, shadow, tuple(of.result.shape))]
         if of.name in COMPLEX:
@@ -249,16 +243,11 @@ class Follower:
                 arguments["self"] = arguments["self"].clone(memory_format=torch.contiguous_format)
             return list(list_tensors((of.function(**arguments, **chosen),)))
 
-        if all(each.ndim > 1 and each.stride(-1) == 0 for each in known) and "scatter" not in of.name:
-            shapes = [tuple(result.shape) for result in of.results]
-            with suppress(RuntimeError, IndexError):
-                found = run(lambda shadow: shadow[..., :1])
-                if [tuple(each.shape) for each in found] == [(*shape[:-1], 1) for shape in shapes]:
-                    return [each.expand(shape) for each, shape in zip(found, shapes, strict=True)]
-        try:
-            return run(lambda shadow: shadow)
-        except RuntimeError:  # some take no whole numbers
-            return [each.long() for each in run(Tensor.double)]
+        is_shared = all(each.ndim > 1 and each.stride(-1) == 0 for each in known) and "scatter" not in of.name
+        for read in (lambda shadow: shadow[..., :1], lambda shadow: shadow)[not is_shared :]:
+            with suppress(RuntimeError, IndexError, ValueError):
+                return [each.expand(to.shape) for each, to in zip(run(read), of.results, strict=True)]
+        return [each.long() for each in run(Tensor.double)]  # some take no whole numbers
 
     # --- rules --------------------------------------------------------------------------------------------------------
 
@@ -321,12 +310,11 @@ class Follower:
 def _join(known: Sequence[Known | None]) -> Known:
     """Join what is known of all, but for their ids: after which attentions, of which softmax, the share dropped."""
     found = NOTHING
-    for each in known:
-        if each is not None:
-            softmax = each if found.softmax is None else found
-            columns = found.columns if each.columns is None else each.columns
-            dropped = max(found.dropped, each.dropped)
-            found = Known(None, found.after | each.after, softmax.softmax, columns, dropped, softmax.allowed)
+    for each in filter(None, known):
+        softmax = each if found.softmax is None else found
+        columns = found.columns if each.columns is None else each.columns
+        dropped = max(found.dropped, each.dropped)
+        found = Known(None, found.after | each.after, softmax.softmax, columns, dropped, softmax.allowed)
     return found
 
 

@@ -65,7 +65,7 @@ class Known(NamedTuple):
         """Return what is known of the numbers when they were laid out anew."""
         shadows = {plane: getattr(self, plane) for plane in PLANES}
         moved: dict[str, Any] = {plane: function(of) for plane, of in shadows.items() if of is not None}
-        return self._replace(**moved)
+        return self._replace(**moved) if moved else self
 
 
 PLANES = ("ids", "columns", "allowed")  # what has the shape of the numbers
@@ -132,10 +132,6 @@ class Store:
     def is_nobodys(self, ids: Ids | None) -> bool:
         """Tell whether numbers are known to be of no token."""
         return ids is not None and not self.recall(_has_tokens, ids)
-
-    def widen(self, ids: Ids, shape: Sequence[int]) -> Ids:
-        """Expand ids to all numbers that share one."""
-        return ids if ids.shape == shape else self.recall(torch.Tensor.expand, ids, tuple(shape))
 
     def lay_out(self, ids: Ids | None, shape: Sequence[int]) -> Ids | None:
         """Lay out the ids of a side [… token d] as [row, token], for every head, also where some share theirs."""

@@ -8,6 +8,7 @@ import weakref
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import torch
@@ -40,33 +41,28 @@ class ModulesAtWork:
         self.store = store
         self.calls: list[tuple[nn.Module, int]] = []  # and the how manieth each is of all that were at work
         self._paths: Paths | None = None
-        self._n_runs = self._n_passes = self._place_in_stack = 0
+        self._runs, self._passes, self._place_in_stack = count(1), count(), 0
         self._pass, self._last_of_class = Pass(), dict[type[nn.Module], Pass]()
         self.n_seen = 0  # attentions, also of layers that nobody asked for
 
     def enter(self, module: nn.Module, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         """Enter a module. What the outermost reads are tokens, as are states that nobody has seen being made."""
+        tensors = [one for one in given if isinstance(one, Tensor) and one.ndim == 3 and one.is_floating_point()]
         if not self.calls:
             known = self.store.get(next((one for one in given if isinstance(one, Tensor)), None))
             found = self._last_of_class.get(type(module))
             # Modules that a function calls one by one are layers of one stack as long as each is a new one of their
             # class and reads what the attention of the one before went into. Anything else begins another pass.
             if found is None or module in found.modules or known is None or not known.after & found.seen:
-                found = self._last_of_class[type(module)] = Pass(self._n_passes)
-                self._n_passes += 1
+                found = self._last_of_class[type(module)] = Pass(next(self._passes))
             found.modules.append(module)
             found.seen = 0
             self._pass, self._place_in_stack = found, len(found.modules) - 1
             tensors = list(list_tensors((given, named)))
-            by_text = any(one.ndim > 2 and one.is_floating_point() for one in tensors)
-            for tensor in tensors:
-                self._seed(tensor, by_text)
-        else:
-            for tensor in given:
-                if isinstance(tensor, Tensor) and tensor.ndim == 3 and tensor.is_floating_point():
-                    self._seed(tensor, True)
-        self._n_runs += 1
-        self.calls.append((module, self._n_runs))
+        by_text = any(one.ndim > 2 and one.is_floating_point() for one in tensors)
+        for tensor in tensors:
+            self._seed(tensor, by_text)
+        self.calls.append((module, next(self._runs)))
 
     def _seed(self, tensor: Tensor, by_text: bool) -> None:
         """Give tokens their ids: numbers of words, or states [text, token, d]. `by_text`: of two axes, [text, d]."""
@@ -114,10 +110,6 @@ class ModulesAtWork:
             "root": "" if root is None else type(getattr(root, COMPILED, root)).__name__,
             "lacks_fast_path": is_fast,  # torch would have run it as one operator if nobody had looked
         }
-
-    def name_attention(self) -> str:
-        """Write what errors and notes call the attention that is computed now."""
-        return f"the attention in {self.find_path()[0] or 'this block'}"
 
     def find_path(self) -> tuple[str, tuple[int, ...]]:
         """Return the path of the innermost module with a name in the outermost one, and how many its numbers count."""

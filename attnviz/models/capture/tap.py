@@ -26,6 +26,7 @@ from attnviz.errors import AttnvizError
 from attnviz.models.capture.attending import Rule
 from attnviz.models.capture.call import Call, Keeper
 from attnviz.models.capture.captured import is_kernel
+from attnviz.models.capture.factored import Factoring
 from attnviz.models.capture.follow import Follower, Operation, list_tensors
 from attnviz.models.capture.ids import Store
 from attnviz.models.capture.modules_at_work import ModulesAtWork
@@ -82,7 +83,7 @@ _looking = threading.local()
 _NOTHING = nullcontext()
 
 # torch's switches are those of the process: of captures in several threads the last one turns them back.
-_TURNING, _TURN_BACK, _AT_WORK = threading.Lock(), ExitStack(), set[object]()
+_TURNING, _TURN_BACK, _AT_WORK = threading.Lock(), ExitStack(), list[None]()
 
 
 @contextmanager
@@ -125,23 +126,21 @@ def _set_switches() -> Iterator[None]:
     Causal biases are tensors of a class of their own, which torch cannot make while a dispatch mode is open, unless it
     looks away.
     """
-    own = object()
     with _TURNING:
-        _AT_WORK.add(own)
-        if torch.backends.mha.get_fastpath_enabled():
-            _TURN_BACK.callback(torch.backends.mha.set_fastpath_enabled, True)
-            torch.backends.mha.set_fastpath_enabled(False)
-        if (flex := sys.modules.get(FLEX_MODULE)) is not None:
-            _TURN_BACK.callback(setattr, flex, RUN_UNCOMPILED, getattr(flex, RUN_UNCOMPILED))
-            setattr(flex, RUN_UNCOMPILED, True)
-        if (biases := sys.modules.get(BIAS_MODULE)) is not None and "__new__" not in vars(biases.CausalBias):
-            _TURN_BACK.callback(delattr, biases.CausalBias, "__new__")
-            biases.CausalBias.__new__ = _make_unseen
+        _AT_WORK.append(None)
+        for owner, switch, turned in (
+            (torch.backends.mha, "_is_fastpath_enabled", False),
+            (sys.modules.get(FLEX_MODULE), RUN_UNCOMPILED, True),
+            (getattr(sys.modules.get(BIAS_MODULE), "CausalBias", None), "__new__", _make_unseen),
+        ):
+            if owner is not None:
+                _TURN_BACK.callback(setattr, owner, switch, getattr(owner, switch))
+                setattr(owner, switch, turned)
     try:
         yield
     finally:
         with _TURNING:
-            _AT_WORK.remove(own)
+            _AT_WORK.pop()
             if not _AT_WORK:
                 _TURN_BACK.close()
 
@@ -160,7 +159,7 @@ class Capture(Operators):
         self.store, self.unread = Store(), Unread()
         self.at_work = ModulesAtWork(self.store)
         self.failure: AttnvizError | None = None
-        self._rule = Rule(Keeper(take, choice, factored, self.at_work), self._note)
+        self._rule = Rule(Keeper(take, choice, self.at_work, Factoring(choice) if factored else None), self._note)
         self._follower = Follower(self.store, self._note)
 
     def _note(self, what: str, kind: str = "mixing") -> None:
@@ -221,13 +220,12 @@ class Capture(Operators):
         # A kernel is attention, a product or a sum may be, and all else only moves, mixes or keeps the ids of tokens. A
         # cut while no module is at work is that of a cache between two passes, which takes words back.
         if attends:
-            if not self._rule.attend_in_kernel(of):
-                self._note(name, "kernels")
+            self._rule.attend_in_kernel(of)
         elif name in PRODUCTS and len(tensors) > 1:
             self._rule.multiply(of)
         elif name not in ("sum", "mean") or not self._rule.sum_up(of):
             if name == "mul":
-                self._rule.weigh(of)
+                self._rule.weighed = (result, *tensors) if len(tensors) == 2 else None
             self._follower.follow(of)
             if name == "slice" and len(args) > 3 and not self.at_work.calls:
                 self.store.take_back(args[0], args[1], args[3])
