@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pytest
 
-from attnviz.measures import measure_maps
 from attnviz.models.loading import find_model
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 from attnviz.report import Chart, FigureStyle, Heatmap, HeatmapGrid, Report, Table
 from attnviz.specs import FigureOptions, ModelOptions, StorageKind, VocabularyOptions
-from attnviz.views.heatmap import heatmap_report
+from attnviz.views.heatmap import make_report
 
 if TYPE_CHECKING:
     from attnviz.models.encoder_model import EncoderModel
@@ -176,9 +175,7 @@ def cross_maps(n_queries: int = 3, n_keys: int = 5, *, seed: int = 0) -> Attenti
 
 def report(maps: AttentionMaps | None = None, spec: FigureOptions | None = None) -> Report:
     """All heads of a record with all measures."""
-    maps = maps or random_maps()
-    layers, heads = range(maps.n_layers), range(maps.n_heads)
-    return heatmap_report(maps, measure_maps(maps), spec or FigureOptions(), layers, heads)
+    return make_report(maps or random_maps(), spec or FigureOptions())
 
 
 def load_encoder(spec: ModelOptions, texts: Iterable[str] = ()) -> EncoderModel:

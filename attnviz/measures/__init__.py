@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attnviz.errors import InvalidOption
-from attnviz.registry import Plugin, load, suggest_name
+from attnviz.registry import Plugin, find, load, suggest_name
 
 if TYPE_CHECKING:  # records import numpy, which help and completion do without
     from attnviz.records import AttentionMaps, Level, Measurement
@@ -95,6 +95,20 @@ def choose_measures(names: Sequence[str], otherwise: Sequence[str] = DEFAULT_MEA
     if ALL in asked:
         return tuple(measure for measure in MEASURES if measure.name in asked or not measure.of_some_texts)
     return tuple(known[name] for name in dict.fromkeys(asked))
+
+
+def parse_sort(sort: str) -> tuple[Measure, bool]:
+    """Return the measure that heads are sorted by, and whether the smallest comes first.
+
+    Raises InvalidOption for one that there is not, and for one that is no number of a single head.
+    """
+    ascending = sort.strip().startswith("-")
+    measure = find(MEASURES, sort.strip().removeprefix("-").lower(), "measure")
+    assert isinstance(measure, Measure)
+    if measure.level == "layer":
+        hint = "It is one number for all heads of a layer together; sort by a number of each head, such as entropy."
+        raise InvalidOption(f"heads cannot be sorted by {measure.name}", hint=hint)
+    return measure, ascending
 
 
 def split_names(names: Sequence[str]) -> list[str]:

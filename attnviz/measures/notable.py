@@ -1,5 +1,5 @@
 """Which of very many heads are worth a look; which row of a head aims most, and what is kept
-of it. Knows records only.
+of it; which two tokens stand out in a head. Knows records only.
 
 Many heads give the first token most of their attention (Xiao et al. 2023), which says that they do nothing here. So it
 is left out: what counts is what goes to other keys, as a distribution of its own, and how much that is.
@@ -8,16 +8,20 @@ is left out: what counts is what goes to other keys, as a distribution of its ow
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int, Int64
 
+from attnviz.measures import rows as of_rows
 from attnviz.measures.divergence import Mixer
 from attnviz.measures.rows import compute_entropies, compute_statistics, count_attendable, find_unlike_layers
 from attnviz.records import TINY, AttentionMaps
+from attnviz.records.head_names import MIN_SHARE
+from attnviz.records.part import Place, TokenSelection
 
 MAX_CELLS = 2**24  # weights of all heads that are compared: 64 MiB; of a long text, queries that are evenly spaced
+MIN_MULTIPLE = 2.0  # of an equal share, from which on the first token is a sink of a head
 LEAST = 1e-6  # of an interest, below which heads differ by rounding alone
 BEFORE, AFTER, NEAR = 16, 4, 3  # tokens shown before and after the query, and on either side of the key
 
@@ -120,3 +124,72 @@ def choose_shown(query: int, key: int, n_tokens: int) -> list[int]:
     """Return the positions around a query and around the key that it looks at, in order."""
     around = (range(query - BEFORE, query + AFTER + 1), range(key - NEAR, key + NEAR + 1))
     return sorted({position for stretch in around for position in stretch if 0 <= position < n_tokens})
+
+
+class Pair(NamedTuple):
+    """A weight, and where it is."""
+
+    weight: float
+    query: int
+    key: int
+    place: Place
+
+
+def find_strongest_pair(maps: AttentionMaps, part: TokenSelection, layer: int, head: int) -> Pair | None:
+    """Return the drawn pair of largest weight among queries that have a choice of keys.
+
+    Markers and a first token that is the head's sink are left out where there are others: most heads give them most.
+    The first token of a causal map attends to itself whatever the head does. None where no query drawn may attend to
+    any key drawn.
+    """
+    real, drawn = maps.real_queries, np.isin(np.arange(len(maps.queries)), part.queries)
+    places = np.flatnonzero(real)
+    choosing = drawn[places] & (count_attendable(maps, layer) > 1)
+    chosen = choosing if choosing.any() else drawn[places]
+    unremarkable = _find_unremarkable_keys(maps, layer, head)
+    told = np.array([key for key in part.keys if key not in unremarkable])
+    told = told if len(told) else np.array(part.keys)
+    ordinary = chosen & ~maps.queries.markers[places]
+    chosen = ordinary if ordinary.any() else chosen
+    keys = compute_statistics(maps, layer).peak_keys[head]
+    if len(told) < len(maps.keys):
+        found = []  # which of these keys each query gives most to; -1 where it may attend to none of them
+        for block in of_rows.split_real_queries(maps):
+            allowed = maps.read_allowed(layer, block.queries)[:, told]
+            cells = np.where(allowed, maps.rows(layer, head, block.queries)[:, told], -1)
+            found.append(np.where(allowed.any(axis=1), told[cells.argmax(axis=1)], -1))
+        keys = np.concatenate(found)
+    weights = np.where(chosen & (keys >= 0), maps.read_cells_of_heads(layer, places, keys)[head], -1)
+    best = int(weights.argmax())
+    if weights[best] < 0:
+        return None
+    return Pair(float(weights[best]), int(places[best]), int(keys[best]), (layer, head))
+
+
+def find_pairs_apart(maps: AttentionMaps, places: Sequence[Place]) -> list[Pair]:
+    """Find the strongest pair of each head whose tokens are no neighbours and no sinks, the largest weights first."""
+    real, found = np.flatnonzero(maps.real_queries), dict[tuple[int, int], Pair]()
+    for layer, head in places if maps.self_attention else ():
+        keys = compute_statistics(maps, layer).peak_keys[head]
+        told = (np.abs(keys - real) > 1) & ~np.isin(keys, [*_find_unremarkable_keys(maps, layer, head)])
+        told &= ~maps.queries.markers[real]
+        if told.any():
+            weights = np.where(told, maps.read_cells_of_heads(layer, real, keys)[head], 0)
+            best = int(weights.argmax())
+            pair = Pair(float(weights[best]), int(real[best]), int(keys[best]), (layer, head))
+            at = pair.query, pair.key
+            if pair.weight > 0:
+                found[at] = max(found.get(at, pair), pair, key=lambda each: each.weight)
+    return sorted(found.values(), key=lambda pair: -pair.weight)
+
+
+def _find_unremarkable_keys(maps: AttentionMaps, layer: int, head: int) -> set[int]:
+    """Return markers, and the first token where it is a sink of the head: many times what equal attention gives it."""
+    found = set(np.flatnonzero(maps.keys.markers).tolist())
+    first = int(maps.real_queries.argmax())
+    if maps.self_attention and len(maps.keys) > 2:
+        share = float(compute_statistics(maps, layer).received[head, first])
+        equal = float(np.mean(1 / count_attendable(maps, layer)))
+        if share >= MIN_SHARE and share >= MIN_MULTIPLE * equal:
+            found.add(first)
+    return found

@@ -15,7 +15,9 @@ from jaxtyping import Float32, Float64, Int
 
 from attnviz.errors import InvalidOption
 from attnviz.records import TINY, AttentionMaps, holds_factors
+from attnviz.records.part import TokenSelection
 from attnviz.records.walk import Queries, split_queries, walk_each
+from attnviz.shapes import PerRow
 
 
 class PooledMaps:
@@ -128,11 +130,11 @@ def compute_statistics(maps: AttentionMaps, layer: int, *, with_pools: bool = Fa
     """
     known = _STATISTICS.setdefault(maps, {})
     if layer not in known or (with_pools and known[layer].pooled is None):
-        known[layer] = _walk(maps, layer, PooledMaps(maps, layer, choose_pool_size(maps)) if with_pools else None)
+        known[layer] = _walk(maps, layer, with_pools)
     return known[layer]
 
 
-def _walk(maps: AttentionMaps, layer: int, pools: PooledMaps | None) -> RowStatistics:
+def _walk(maps: AttentionMaps, layer: int, with_pools: bool) -> RowStatistics:
     """Walk over several heads in one step where the record says so, else head by head.
 
     Of a long text a few heads are walked over at a time, as numpy lets threads run side by side; each head's numbers
@@ -141,9 +143,7 @@ def _walk(maps: AttentionMaps, layer: int, pools: PooledMaps | None) -> RowStati
     n_queries, n_keys = int(maps.real_queries.sum()), len(maps.keys)
     rows = {name: np.empty((maps.n_heads, n_queries), np.int64 if name == "peak_keys" else float) for name in OF_ROWS}
     received = np.zeros((maps.n_heads, n_keys))
-    heads_alone = maps.heads_alone
-    span = heads_alone.factors[layer].span if holds_factors(heads_alone) else n_keys
-    several = split_real_queries(maps, span)
+    pools = PooledMaps(maps, layer, choose_pool_size(maps)) if with_pools else None
 
     def walk(heads: int | slice) -> None:
         walked = maps.walk(layer, heads, [queries for _, queries in several])
@@ -155,6 +155,8 @@ def _walk(maps: AttentionMaps, layer: int, pools: PooledMaps | None) -> RowStati
                 assert isinstance(heads, int)
                 pools.add(heads, queries, found.keys, found.rows())
 
+    alone = maps.heads_alone
+    several = split_real_queries(maps, alone.factors[layer].span if holds_factors(alone) else n_keys)
     walk_each(walk, maps.heads_at_once if pools is None else range(maps.n_heads), n_queries * n_keys)
     if pools is not None:
         pools.finish()
@@ -169,6 +171,12 @@ def choose_pool_size(maps: AttentionMaps) -> int:
     longest, n_heads = max(len(maps.queries), len(maps.keys)), maps.n_layers * maps.n_heads
     side = max(1, min(MAX_SIDE, isqrt(MAX_DRAWN_WEIGHTS // n_heads)))
     return 1 if n_heads * len(maps.queries) * len(maps.keys) <= MAX_DRAWN_WEIGHTS else -(-longest // side)
+
+
+def has_too_many_weights(maps: AttentionMaps, n_heads: int, part: TokenSelection | None = None) -> bool:
+    """Return whether so many heads have more weights than are drawn one by one, of all tokens or of a part."""
+    n_queries, n_keys = (len(maps.queries), len(maps.keys)) if part is None else (len(part.queries), len(part.keys))
+    return n_heads * n_queries * n_keys > MAX_DRAWN_WEIGHTS and choose_pool_size(maps) > 1
 
 
 def head_rows(maps: AttentionMaps, layer: int, head: int, block: QueryBlock | None = None) -> Rows:
@@ -220,6 +228,13 @@ def count_attendable(maps: AttentionMaps, layer: int) -> Int[np.ndarray, " query
     if maps.allows_all(layer):
         return np.full(int(maps.real_queries.sum()), len(maps.keys))
     return np.concatenate([maps.read_allowed(layer, block.queries).sum(axis=-1) for block in split_real_queries(maps)])
+
+
+def compute_equal_shares(maps: AttentionMaps, layer: int) -> PerRow:
+    """Return the equal share of each query (see `Heatmap.equal_share`), 0 for padding."""
+    of_query = np.zeros(len(maps.queries), dtype=np.float32)
+    of_query[maps.real_queries] = 1 / count_attendable(maps, layer)
+    return of_query
 
 
 @cache_on_record

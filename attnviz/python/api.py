@@ -19,7 +19,7 @@ from attnviz.models.loading import find_model
 from attnviz.models.plan import Needs, plan_recording
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.options import TYPE_NAMES, FlatOption, InvalidValue, build, check_option, list_options
-from attnviz.python.notebook import Display, make_report
+from attnviz.python.notebook import Display
 from attnviz.python.options import AttentionSettings, FigureSettings
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.records.grid import Grid
@@ -34,6 +34,7 @@ from attnviz.specs import FigureOptions, PretrainedOptions, TextOptions
 from attnviz.table.numbers import Numbers
 from attnviz.text import Corpus, Document, load_corpus
 from attnviz.text.files import is_image
+from attnviz.views.heatmap import make_report
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ from attnviz.renderers.figure.files import png
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle, Report
 from attnviz.specs import FigureOptions
-from attnviz.views.heatmap import choose_from_record, heatmap_report
+from attnviz.views.heatmap import make_report
 
 MAX_BYTES = 2_000_000  # of all that a notebook keeps of one cell: the page, and the picture in base64
 HEIGHT = 640  # pixels, where no script runs beside the frame; the reader can drag its corner
@@ -104,14 +104,6 @@ def display(maps: AttentionMaps | Sequence[AttentionMaps]) -> Display:
         return Display(Report("no record yet: they are there when the block ends", "", ()))
     more = f"The first of {len(maps)} records; attnviz.show(maps[1]) shows the next." if len(maps) > 1 else ""
     return replace(display(maps[0]), caption=more)
-
-
-def make_report(maps: AttentionMaps, spec: FigureOptions) -> Report:
-    """Build the report of one record. Raises InvalidSelection and InvalidOption as `heatmap_report` does."""
-    part = choose_from_record(maps, spec)
-    for _ in part.walk():  # nobody watches
-        pass
-    return heatmap_report(part.maps, part.measure(spec), spec, part.layers, part.heads)
 
 
 def _write_paragraph(text: str) -> str:

@@ -12,8 +12,9 @@ import numpy as np
 from attnviz import store
 from attnviz.bounded import check_room, is_file
 from attnviz.errors import InvalidOption, InvalidSelection
-from attnviz.measures import choose_measures
+from attnviz.measures import choose_measures, parse_sort
 from attnviz.measures.rows import MAX_DRAWN_WEIGHTS, MAX_SIDE
+from attnviz.measures.shown import choose_from_record
 from attnviz.measures.words import check_segmenter
 from attnviz.models.sizes import BASE, ONE_TOKEN
 from attnviz.options import find_changed
@@ -26,9 +27,9 @@ from attnviz.specs import FigureOptions, PrintOptions
 from attnviz.store.manifest import TextNumbers
 from attnviz.views.answer import describe_answer
 from attnviz.views.data import choose_heads
-from attnviz.views.heatmap import choose_from_record, find_places, heatmap_report
+from attnviz.views.heatmap import heatmap_report
 from attnviz.views.patches import add_cover_test, find_look
-from attnviz.views.tables import measures_rows, parse_sort, weights_rows
+from attnviz.views.tables import measures_rows, weights_rows
 
 MAX_PICTURES = 500  # of heads that nobody chose; 24 layers of 16 are 384
 DRAWN_CELL_BYTES, POOLED_CELL_BYTES = 16, 32  # bytes for each cell of a picture, measured from above
@@ -80,12 +81,12 @@ class Drawing:
         for done, layer in enumerate(part.walk()):
             label = f"weights of layer {part.maps.layer_numbers[layer]}"
             yield Progress(done, len(part.layers), "layers", label=label)
-        (maps, layers, heads, _), found = part, part.measure(self.spec)
-        places = find_places(maps, self.spec, layers, heads)
-        rows: Iterable[Row] = LazyRows(lambda: measures_rows(maps, found, places))
+        measured = part.measure(self.spec)
+        maps, layers, heads, found = part.maps, part.layers, part.heads, measured.numbers
+        rows: Iterable[Row] = LazyRows(lambda: measures_rows(maps, found, part.places))
         if self.lists_weights:
-            rows = weights_rows(maps, places, self.spec)
-        report = heatmap_report(maps, found, self.spec, layers, heads)
+            rows = weights_rows(part)
+        report = heatmap_report(part, measured, self.spec)
         if with_record or is_file(folder / store.RECORD):
             report = replace(report, render=self._describe_command())
         if self.known_heads:
@@ -101,8 +102,8 @@ class Drawing:
             report = replace(report, answer=answer, blocks=(*first, *report.blocks))
         if self.cover is not None and maps.grid is not None:
             yield Progress(0, 1, "answers", label="the answer with parts of the image covered")
-            test = self.cover(*find_look(maps, places, self.spec))
-            report = report if test is None else add_cover_test(report, test, maps, places)
+            test = self.cover(*find_look(part))
+            report = report if test is None else add_cover_test(report, test, maps, part.places)
         drawn = yield from self.pictures.write(report, folder, records)
         names: dict[str, list[int | str | None]] = {"head": [maps.head_names[head] for head in heads], "layer": [None]}
         numbers = []

@@ -6,20 +6,19 @@ kind of head, in its clearest head: so that a reader sees what a kind of head do
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import isnan
 
 import numpy as np
 
 from attnviz.display import escape_for_display, list_first
-from attnviz.measures.patterns import name_heads
-from attnviz.measures.rows import compute_statistics
+from attnviz.measures.shown import Findings, RecordPart
 from attnviz.records import AttentionMaps
 from attnviz.records.head_names import NO_NAME, SINKS, HeadPattern, write_share
+from attnviz.records.part import Place
 from attnviz.report import Column, Note, Table, TextAnswer
-from attnviz.views.head_pictures import Place, is_mean, name_head
-from attnviz.views.tables import find_unremarkable_keys
-from attnviz.views.tokens import TokenSelection, label_keys, label_queries, label_token
+from attnviz.views.head_pictures import is_mean, name_head
+from attnviz.views.tokens import label_keys, label_queries, label_token
 
 MAX_TOKENS, MAX_COLUMNS, MAX_CELLS = 10, 5, 20  # of the weight table
 MAX_KINDS = 6
@@ -32,9 +31,9 @@ BY_TEXT = "Heads are named by this text alone; attnviz survey reads many."
 MORE = "All tokens and heads: --table heads, heatmap, top or full."
 
 
-def describe_names(maps: AttentionMaps) -> str:
+def describe_names(maps: AttentionMaps, measured: Findings) -> str:
     """Say what heads are named by; "" where none has a name."""
-    named = any(name.pattern for of_layer in name_heads(maps.heads_alone) for name in of_layer)
+    named = any(name.pattern for of_layer in measured.names for name in of_layer)
     return (BY_CARD if maps.heads_alone.known_heads else BY_TEXT) if named else ""
 
 
@@ -51,9 +50,9 @@ def describe_answer(maps: AttentionMaps, answer: TextAnswer) -> Note:
     return Note(f"Answer: {answer.label} {write(answer.value)}; {said}.", leads=True)
 
 
-def describe_heads(maps: AttentionMaps, places: Sequence[Place]) -> Iterator[Note]:
+def describe_heads(maps: AttentionMaps, measured: Findings) -> Iterator[Note]:
     """Yield what the heads at some places do, by kind, and which pairs of tokens that are no neighbours stand out."""
-    kinds, here, said = _group_by_kind(maps, places), _find_here(maps, places), []
+    kinds, here, said = _group_by_kind(measured), _find_here(measured), []
     for place, (kind, named) in enumerate([*kinds.items()][:MAX_KINDS]):
         n_named = 2 if place < MAX_HEADS - min(len(kinds), MAX_KINDS) else 1
         heads = [f"{name_head(maps, head)} {write_share(name.share)}".rstrip() for name, head in named]
@@ -62,45 +61,51 @@ def describe_heads(maps: AttentionMaps, places: Sequence[Place]) -> Iterator[Not
         said.append(f"{kind} {list_first(heads, n_named)}{none}{also}")
     if len(kinds) > MAX_KINDS:
         said.append(f"{len(kinds) - MAX_KINDS} more kinds")
-    n_nameless = sum(not is_mean(maps, place) for place in places) - sum(map(len, kinds.values()))
+    n_nameless = sum(not is_mean(maps, place) for place in measured.order) - sum(map(len, kinds.values()))
     if kinds:
         nameless = [f"{NO_NAME} in {n_nameless}"] if n_nameless else []
         yield Note(f"{' · '.join([*said, *nameless])}.", leads=True)
-    if pairs := _find_pairs(maps, places):
+    pairs = [
+        f"{label_token(maps.queries, pair.query, MAX_LABEL)} → {label_token(maps.keys, pair.key, MAX_LABEL)} "
+        f"{write_share(pair.weight)} ({name_head(maps, pair.place)})"
+        for pair in measured.pairs[:N_PAIRS]
+    ]
+    if pairs:
         yield Note(f"Strongest between words apart: {', '.join(pairs)}.", leads=True)
-    if names := describe_names(maps):
+    if names := describe_names(maps, measured):
         yield Note(names, leads=True)
 
 
-def tabulate_answer(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection) -> Table:
+def tabulate_answer(part: RecordPart, measured: Findings) -> Table:
     """Make the weight table: a row per token, a column per kind of head, in each cell the key it looks at most.
 
     Where no head has a name, the columns are the first heads.
     """
-    queries = [query for query in part.queries if maps.real_queries[query]][:MAX_TOKENS]
-    groups = _group_by_kind(maps, places)
+    maps, tokens = part.maps, part.tokens.asking
+    queries = [query for query in tokens.queries if maps.real_queries[query]][:MAX_TOKENS]
+    groups = _group_by_kind(measured)
     shown = [(kind, named[0][1]) for kind, named in groups.items() if not isnan(named[0][0].share)]
     telling = [each for each in shown if each[0] not in SINKS]
-    chosen = telling or shown or [("head", place) for place in places]
+    chosen = telling or shown or [("head", place) for place in measured.order]
     chosen = chosen[: min(MAX_COLUMNS, max(1, MAX_CELLS // max(1, len(queries))))]
     keys, names = label_keys(maps), label_queries(maps)
     rows = [[escape_for_display(names[query], MAX_LABEL)] for query in queries]
     for _, (layer, head) in chosen:
-        weights = maps.rows(layer, head, np.array(queries))[:, part.keys]
+        weights = maps.rows(layer, head, np.array(queries))[:, tokens.keys]
         for row, of_query in zip(rows, weights, strict=True):
             best = int(of_query.argmax())
-            key = escape_for_display(keys[part.keys[best]], MAX_LABEL)
+            key = escape_for_display(keys[tokens.keys[best]], MAX_LABEL)
             weight = f"{of_query[best]:.2f}".removeprefix("0")
             row.append(f"{key} {weight}" if of_query[best] > 0 else "")
     columns = (Column("token"), *(Column(kind, name_head(maps, place)) for kind, place in chosen))
     return Table("answer", "", "answer", columns, tuple(map(tuple, rows)), more=MORE)
 
 
-def _group_by_kind(maps: AttentionMaps, places: Sequence[Place]) -> dict[str, list[tuple[HeadPattern, Place]]]:
+def _group_by_kind(measured: Findings) -> dict[str, list[tuple[HeadPattern, Place]]]:
     """Group the heads that have a name by what it is: first what this text shows most, sinks last."""
-    names, found = name_heads(maps.heads_alone), defaultdict(list)
-    for layer, head in places:
-        if not is_mean(maps, (layer, head)) and (name := names[layer][head]).pattern:
+    found = defaultdict(list)
+    for layer, head in measured.order:
+        if (name := measured.names[layer][head]).pattern:
             found[name.pattern].append((name, (layer, head)))
 
     def order(each: tuple[HeadPattern, Place]) -> tuple[bool, bool, float]:
@@ -110,35 +115,11 @@ def _group_by_kind(maps: AttentionMaps, places: Sequence[Place]) -> dict[str, li
     return dict(sorted(several.items(), key=lambda item: order(item[1][0])))
 
 
-def _find_here(maps: AttentionMaps, places: Sequence[Place]) -> dict[str, tuple[float, Place]]:
+def _find_here(measured: Findings) -> dict[str, tuple[float, Place]]:
     """Return the clearest head that follows each pattern in this text, of those that have no name over many."""
-    over_many, here = (name_heads(maps.heads_alone, by_card) for by_card in (True, False))
     found = dict[str, tuple[float, Place]]()
-    for layer, head in places:
-        if not is_mean(maps, (layer, head)) and not over_many[layer][head].pattern:
-            pattern, share, _ = here[layer][head]
+    for layer, head in measured.order:
+        if not measured.names[layer][head].pattern:
+            pattern, share, _ = measured.here[layer][head]
             found[pattern] = max(found.get(pattern, (0.0, (0, 0))), (share, (layer, head)))
     return found
-
-
-def _find_pairs(maps: AttentionMaps, places: Sequence[Place]) -> list[str]:
-    """Find the strongest pair of each head whose tokens are no neighbours and no sinks, the largest weights first."""
-    real, found = np.flatnonzero(maps.real_queries), dict[tuple[int, int], tuple[float, Place]]()
-    for layer, head in places if maps.self_attention else ():
-        if is_mean(maps, (layer, head)):
-            continue
-        keys = compute_statistics(maps, layer).peak_keys[head]
-        told = (np.abs(keys - real) > 1) & ~np.isin(keys, [*find_unremarkable_keys(maps, layer, head)])
-        told &= ~maps.queries.markers[real]
-        if told.any():
-            weights = np.where(told, maps.read_cells_of_heads(layer, real, keys)[head], 0)
-            best = int(weights.argmax())
-            pair, weight = (int(real[best]), int(keys[best])), float(weights[best])
-            if weight > found.get(pair, (0.0, (0, 0)))[0]:
-                found[pair] = weight, (layer, head)
-    first = sorted(found.items(), key=lambda item: -item[1][0])[:N_PAIRS]
-    return [
-        f"{label_token(maps.queries, query, MAX_LABEL)} → {label_token(maps.keys, key, MAX_LABEL)} "
-        f"{write_share(weight)} ({name_head(maps, place)})"
-        for (query, key), (weight, place) in first
-    ]

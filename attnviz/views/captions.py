@@ -11,9 +11,10 @@ import numpy as np
 from attnviz.display import escape_for_display, format_count, list_first, pluralize, quote_beginning
 from attnviz.measures.divergence import Divergences, to_similarity
 from attnviz.records import AttentionMaps, Provenance, Tokens
+from attnviz.records.part import TokenSelection, list_left_out
 from attnviz.report import Note
 from attnviz.specs import OTHER_LANGUAGES
-from attnviz.views.tokens import WRITTEN_PREFIX, TokenSelection, list_left_out, name_token, read_words
+from attnviz.views.tokens import WRITTEN_PREFIX, name_token, read_words
 
 MAX_NAME_LENGTH = 80
 MAX_TITLE_LENGTH = 200
@@ -116,27 +117,28 @@ def list_facts(provenance: Provenance) -> tuple[tuple[str, str], ...]:
 
 def collect_notes(maps: AttentionMaps) -> Iterator[Note]:
     """Yield notes on what a reader of the maps would otherwise get wrong."""
-    n_read = maps.provenance.facts.queries_before_joining
+    guess, n_read = maps.provenance.facts.guess, maps.provenance.facts.queries_before_joining
+    speakers, n_chosen = str(dict(maps.provenance.settings).get("messages", "")), len(maps.chosen)
+    texts = (guess, MAX_GUESS_LENGTH), (speakers, MAX_TITLE_LENGTH), ("".join(maps.chosen), MAX_TITLE_LENGTH)
+    guess, speakers, written = (text and escape_for_display(text, longest) for text, longest in texts)
     yield from describe_misuse(maps.provenance, n_read or len(maps.queries))
-    if maps.provenance.facts.guess:
-        yield Note(escape_for_display(maps.provenance.facts.guess, MAX_GUESS_LENGTH))
-    if speakers := dict(maps.provenance.settings).get("messages"):
-        said = escape_for_display(str(speakers), MAX_TITLE_LENGTH)
-        yield Note(f"Tokens of each message: {said}. --tokens draws some of them.")
+    if guess:
+        yield Note(guess)
+    if speakers:
+        yield Note(f"Tokens of each message: {speakers}. --tokens draws some of them.")
     yield from _describe_missing(maps)
-    if n_chosen := len(maps.chosen):
-        text = escape_for_display("".join(maps.chosen), MAX_TITLE_LENGTH)
+    if n_chosen:
         yield Note(
-            f"The model wrote {n_chosen} {pluralize(n_chosen, 'tokens')}: “{text}”. A row named {WRITTEN_PREFIX}x is "
-            "of the query that chose x: the query at position i chose the token at position i + 1. The last was never "
-            "read."
+            f"The model wrote {n_chosen} {pluralize(n_chosen, 'tokens')}: “{written}”. A row named {WRITTEN_PREFIX}x "
+            "is of the query that chose x: the query at position i chose the token at position i + 1. The last was "
+            "never read."
         )
     yield from _describe_joined(maps)
+    sides = [(maps.queries, "queries"), (maps.keys, "keys")]
     if maps.self_attention:
-        yield from describe_unknown(maps.queries, _name_units(maps.provenance) if n_read else "tokens")
-    else:
-        yield from describe_unknown(maps.queries, "queries")
-        yield from describe_unknown(maps.keys, "keys")
+        sides = [(maps.queries, _name_units(maps.provenance) if n_read else "tokens")]
+    for side, many in sides:
+        yield from describe_unknown(side, many)
     if maps.sink is not None:
         share = float(maps.sink[:, :, maps.real_queries].mean())
         yield Note(
@@ -268,7 +270,8 @@ def quote_text(provenance: Provenance, tokens: Tokens) -> str:
     """
     name, is_numbered = provenance.text_name, tokens.pieces == tuple(map(str, range(len(tokens))))
     if not name.startswith("“") and provenance.facts.window is None and not is_numbered:
-        name = quote_beginning(read_words(tokens))
+        words = read_words(tokens)
+        name = quote_beginning(words)
     return escape_for_display(name, MAX_NAME_LENGTH)
 
 

@@ -26,24 +26,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.records import AttentionMaps, Measurement, Provenance, Tokens
+from attnviz.measures.shown import Findings, RecordPart
+from attnviz.records import AttentionMaps, Provenance, Tokens
+from attnviz.records.part import list_left_out
 from attnviz.views.captions import describe_status
-from attnviz.views.head_pictures import has_too_many_weights
 from attnviz.views.tokens import label_tokens
 
 if TYPE_CHECKING:
     from pandas import Categorical, DataFrame
 
 
-def collect_data(
-    title: str,
-    maps: AttentionMaps,
-    measurements: Sequence[Measurement],
-    layers: Sequence[int],
-    heads: Sequence[int],
-) -> Mapping[str, object]:
+def collect_data(title: str, part: RecordPart, measured: Findings) -> Mapping[str, object]:
     """Collect the chosen heads of one record, and everything that is known about where they come from."""
-    return {
+    maps, tokens, (layers, heads) = part.maps, part.tokens, part.drawn
+    found = {
         "title": title,
         **describe_provenance(maps.provenance),
         "self_attention": maps.self_attention,
@@ -54,20 +50,23 @@ def collect_data(
         "heads": [maps.head_names[head] for head in heads],
         "measures": {
             m.name: {"unit": m.unit, "bounds": list(m.bounds), "values": choose_heads(m.values, layers, heads)}
-            for m in measurements
+            for m in measured.numbers
         },
-        **_collect_cells(maps, layers, heads),
+        **_collect_cells(part, measured),
     }
+    if measured.hidden is not None:
+        queries, keys = list_left_out(maps.queries, tokens.queries), list_left_out(maps.keys, tokens.keys)
+        share = choose_heads(measured.hidden.values, layers, heads)
+        found["hidden"] = {"queries": queries, "keys": keys, "share": share}
+    return found if measured.rolled is None else {**found, "rollout": measured.rolled[0]}
 
 
-def _collect_cells(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> Mapping[str, object]:
+def _collect_cells(part: RecordPart, measured: Findings) -> Mapping[str, object]:
     """Collect masks, sinks and weights, or the pooled maps of very many weights, layer by layer: those of all heads may
     be too many to be worked out at once. What lies in memory as it is wanted is not copied.
     """
-    if has_too_many_weights(maps, len(layers) * len(heads)):
-        from attnviz.views.pooled_maps import pool_layer
-
-        several = [pool_layer(maps, layer) for layer in layers]
+    maps, (layers, heads) = part.maps, part.drawn
+    if several := [each.pooled for each in measured.statistics.values() if each.pooled is not None]:
         means = several[0].mean[None] if len(several) == 1 else np.stack([pooled.mean for pooled in several])
         return {"pooled": {"size": several[0].size, "mean": choose_heads(means, range(len(several)), heads)}}
     every = slice(0, len(maps.queries))

@@ -7,28 +7,25 @@ Of very many heads all are small on one picture, beside those most worth a look.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 from math import floor, isnan, log10
-from typing import NamedTuple, TypeAlias, get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 
 from attnviz.display import format_count
-from attnviz.errors import InvalidOption
-from attnviz.measures.notable import choose_notable, read_moved_rows
-from attnviz.measures.patterns import measure_patterns, name_heads
-from attnviz.measures.rows import MAX_DRAWN_WEIGHTS, choose_pool_size
+from attnviz.measures.shown import Findings, RecordPart
 from attnviz.records import AttentionMaps
-from attnviz.records.head_names import MIN_SHARE, HeadPattern
+from attnviz.records.head_names import MIN_SHARE
+from attnviz.records.part import Place, TokenSelection
 from attnviz.report import EdgeNames, Heatmap, HeatmapGrid, Note, Scale, name_map
 from attnviz.shapes import Cells, Shown
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views.tables import describe_order
-from attnviz.views.tokens import WRITTEN_PREFIX, TokenSelection, label_keys, label_queries, quote_token
+from attnviz.views.tokens import WRITTEN_PREFIX, label_keys, label_queries, quote_token
 
-Place: TypeAlias = tuple[int, int]  # of a layer and a head in the record
 BY_CARD, BY_TEXT = "over many texts, by the model's card", "in this text"
 WEIGHT_LABEL, MOVED_LABEL = "attention weight", "share of what is moved"  # the second with `--weigh values`
 MAX_LIFT = 16.0  # equal shares: larger cells have the same colour
@@ -92,41 +89,15 @@ def draw_heatmaps(maps: AttentionMaps, places: Iterable[Place], part: TokenSelec
     """Draw one map per head."""
     frame = MapFrame.from_maps(maps, part)
     return tuple(
-        frame.draw_rows(
-            *name_place(maps, (layer, head)),
-            maps.rows(layer, head, part.rows),
-            maps.read_allowed(layer, part.rows),
-        )
-        for layer, head in places
+        frame.draw_rows(*name_place(maps, place), maps.rows(*place, part.rows), maps.read_allowed(place[0], part.rows))
+        for place in places
     )
 
 
-def needs_pooling(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection) -> bool:
-    """Return whether maps of these heads hold more cells than are drawn one by one.
-
-    Raises InvalidOption where tokens are left out of such maps.
-    """
-    if not has_too_many_weights(maps, len(places), part):
-        return False
-    if len(part.queries) < len(maps.queries) or len(part.keys) < len(maps.keys):
-        raise InvalidOption(
-            f"{len(part.queries):,} queries and {len(part.keys):,} keys of {len(places)} heads are too many to be "
-            "drawn without the others",
-            hint="Draw all of them, fewer heads, or a part with --tokens, --query 0:500 or --key.",
-        )
-    return True
-
-
-def has_too_many_weights(maps: AttentionMaps, n_heads: int, part: TokenSelection | None = None) -> bool:
-    """Return whether so many heads have more weights than are drawn one by one, of all tokens or of a part."""
-    n_queries, n_keys = (len(maps.queries), len(maps.keys)) if part is None else (len(part.queries), len(part.keys))
-    return n_heads * n_queries * n_keys > MAX_DRAWN_WEIGHTS and choose_pool_size(maps) > 1
-
-
-def draw_strip(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, query: int) -> Heatmap:
+def draw_strip(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection) -> Heatmap:
     """Draw what one query attends to, in a row per head."""
-    frame = MapFrame.from_maps(maps, TokenSelection((query,), part.keys, part.counted))
-    row = frame.part.rows
+    frame = MapFrame.from_maps(maps, part)
+    (query,), row = part.queries, part.rows
     rows = [frame.draw_rows("", "", maps.rows(*place, row), maps.read_allowed(place[0], row)) for place in places]
     one_layer = len({layer for layer, _ in places}) == 1
     names = [str(maps.head_names[place[1]]) if one_layer else name_head(maps, place) for place in places]
@@ -151,9 +122,10 @@ def draw_strip(maps: AttentionMaps, places: Sequence[Place], part: TokenSelectio
 
 
 def arrange_overview(
-    maps: AttentionMaps, pictures: tuple[Heatmap, ...], places: Sequence[Place], spec: FigureOptions
+    part: RecordPart, measured: Findings, pictures: tuple[Heatmap, ...], spec: FigureOptions
 ) -> tuple[HeatmapGrid, ...]:
     """Arrange a row per layer; heads of a single layer, one per layer, and those picked in rows of about four."""
+    maps, places = part.maps, part.places
     if len(pictures) < 2 and not spec.pick:
         return ()
     layers = {layer for layer, _ in places}
@@ -174,7 +146,7 @@ def arrange_overview(
     names = [picture.title for picture in pictures]
     if len(layers) == 1 and not spec.pick:
         names = [name_within_layer(maps, place) for place in places]
-    named = name_places(maps, places)
+    named = [measured.names[layer][head] for layer, head in places]
     pictures = tuple(
         replace(picture, title=name, note=known.pattern)
         for picture, name, known in zip(pictures, names, named, strict=True)
@@ -183,10 +155,9 @@ def arrange_overview(
     left_out = f" ({', '.join(absent)}: this text has nothing of the kind)" if absent else ""
     of = BY_CARD if maps.heads_alone.known_heads else BY_TEXT
     footnote = f"in grey: what a head looks at {of}{left_out}" if any(known.pattern for known in named) else ""
-    heads = [place for place in places if not is_mean(maps, place)]
     shares = {}  # to each pattern of which any head has enough to be named for it
-    for name, found, _ in measure_patterns(maps.heads_alone) if len(heads) == len(places) else ():
-        if max(of_heads := tuple(float(found[place]) for place in heads)) >= MIN_SHARE:
+    for name, found, _ in measured.patterns:
+        if max(of_heads := tuple(float(found[place]) for place in places)) >= MIN_SHARE:
             shares[name] = of_heads
     of_picture = {"reflows": reflows, "edges": edges, "footnote": footnote, "shares": shares}
     return (HeatmapGrid("overview", title, pictures, n_columns, **of_picture),)  # type: ignore[arg-type]
@@ -199,12 +170,6 @@ def _name_edges(maps: AttentionMaps, places: Sequence[Place]) -> EdgeNames | Non
         return None
     rows, columns = (maps.layer_numbers[layer] for layer in layers), (maps.head_names[head] for head in heads)
     return EdgeNames("layer", "head", tuple(map(str, rows)), tuple(map(str, columns)))
-
-
-def name_places(maps: AttentionMaps, places: Iterable[Place]) -> list[HeadPattern]:
-    """Return what the heads at some places look at; the mean of a layer has no name."""
-    names = name_heads(maps.heads_alone)
-    return [HeadPattern() if is_mean(maps, (layer, head)) else names[layer][head] for layer, head in places]
 
 
 def choose_columns(n_heads: int) -> int:
@@ -245,43 +210,19 @@ def list_scales(high: float, n_keys: int, of_shown: bool = False, what: str = WE
     return tuple(choose_scale(kind, high, n_keys, of_shown, what) for kind in kinds)
 
 
-MAX_FILES = 24  # heads up to which each has a file of its own
-N_NOTABLE = 12
 RULE = "they attend to more than the first token, far from equally, each unlike the others"
 RULE_OF_TWO_TEXTS = "they attend far from equally, each unlike the others"
 NAMED = "named: what a head gives 30 % or more of its attention to, beyond chance, in this text"
 
 
-def has_many(maps: AttentionMaps, places: Sequence[Place], spec: FigureOptions) -> bool:
-    """Return whether there are more heads than have a file each, and none of them was picked."""
-    return not spec.pick and sum(not is_mean(maps, place) for place in places) > MAX_FILES
-
-
-def find_notable(maps: AttentionMaps, places: Sequence[Place], are_sorted: bool = False) -> dict[Place, str]:
-    """Find the heads that are worth a look, the first first: where they are sorted, the first of them. Each has a name:
-    its numbers, and what it does where that is known.
-    """
-    heads = [place for place in places if not is_mean(maps, place)]
-    rows = read_moved_rows(maps.heads_alone, heads)
-    chosen = range(len(heads))[:N_NOTABLE] if are_sorted else choose_notable(rows, N_NOTABLE)
-    picked = [heads[n] for n in chosen]
-    named = zip(picked, name_places(maps, picked), strict=True)
-    return {place: f"{name_head(maps, place)} {name.pattern}".rstrip() for place, name in named}
-
-
-def draw_many(
-    maps: AttentionMaps,
-    overview: HeatmapGrid,
-    places: Sequence[Place],
-    notable: Mapping[Place, str],
-    sort: str | None,
-) -> tuple[HeatmapGrid, ...]:
-    """Draw all heads small, layer by layer, and the notable ones, which have names, larger.
+def draw_many(part: RecordPart, measured: Findings, overview: HeatmapGrid, sort: str | None) -> tuple[HeatmapGrid, ...]:
+    """Draw all heads small, layer by layer, and the notable ones larger, called by what they do.
 
     The overview has maps of the usual size where it is not a row per layer. The notable ones stand in the same order,
     or by the measure `sort` if that says which are notable.
     """
     overview = replace(overview, small=overview.edges is not None)
+    maps, places, notable = part.maps, part.places, measured.notable
     if not notable:
         return (overview,)
     order = [n for n, place in enumerate(places) if place in notable]
@@ -289,8 +230,9 @@ def draw_many(
     if sort is not None:
         order = [places.index(place) for place in notable]
         title = f"{len(order)} heads, the first when sorted by {describe_order(sort)}"
-    panels = tuple(replace(overview.maps[n], title=notable[places[n]], note="") for n in order)
-    note = NAMED if any(" " in name for name in notable.values()) else ""
+    names = {n: f"{name_head(maps, places[n])} {overview.maps[n].note}".rstrip() for n in order}
+    panels = tuple(replace(overview.maps[n], title=name, note="") for n, name in names.items())
+    note = NAMED if any(" " in name for name in names.values()) else ""
     large = HeatmapGrid("worth-a-look", title, panels, choose_columns(len(order)), reflows=True, footnote=note)
     return overview, large
 

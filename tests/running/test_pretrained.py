@@ -11,11 +11,10 @@ from attnviz.commands.batch.workers import run_job
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.errors import InvalidOption, InvalidSelection
-from attnviz.measures.words import merge_words
 from attnviz.options import build
 from attnviz.running import Result
 from attnviz.specs import FigureOptions
-from attnviz.views.heatmap import heatmap_report
+from attnviz.views.heatmap import make_report
 from tests import pretrained as made
 from tests.events import report, result
 from tests.made import content, heatmaps
@@ -111,13 +110,13 @@ def test_what_a_model_wrote_is_drawn_and_named(tmp_path: Path) -> None:
     assert [name for name in first if first[name] != second[name]] == []
     maps = store.read_record(first["attention.safetensors"], "record")
     assert (len(maps.queries), len(maps.chosen)) == (5 + 3, 4)
-    shown = heatmap_report(maps, (), FigureOptions(query="4"), [0], [0])
+    shown = make_report(maps, FigureOptions(layer=("0",), head=("0",), query="4"))
     (picture,) = heatmaps(shown)
     assert picture.title.startswith(f"what 4 “[SEP]” attends to as it chooses “{maps.chosen[0].strip()}”, heads")
-    (picture,) = heatmaps(heatmap_report(maps, (), FigureOptions(), [0], [0]))
+    (picture,) = heatmaps(make_report(maps, FigureOptions(layer=("0",), head=("0",))))
     assert picture.rows == ("[CLS]", "the", "cat", "sat", *(f"▸ {piece.strip()}" for piece in maps.chosen))
     assert picture.columns == (*maps.keys.pieces[:5], *(f"▸ {piece.strip()}" for piece in maps.chosen[:3]))
     said = " ".join(note.text for note in shown.notes)
     assert f"The model wrote 4 tokens: “{''.join(maps.chosen).strip()}”" in said.replace("“␣", "“")
-    joined = heatmap_report(merge_words(maps), (), FigureOptions(), [0], [0])
+    joined = make_report(maps, FigureOptions(merge="words"))
     assert not any("▸" in name for each in heatmaps(joined) for name in each.rows)

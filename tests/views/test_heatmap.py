@@ -14,7 +14,6 @@ from attnviz.measures.words import merge_words
 from attnviz.records import AttentionMaps, Facts, Tokens
 from attnviz.report import Heatmap, HeatmapGrid, Report, Scale, Table
 from attnviz.specs import FigureOptions, ScaleKind
-from attnviz.views.heatmap import heatmap_report
 from tests.made import (
     FILM,
     HOSTILE,
@@ -30,10 +29,6 @@ from tests.made import (
     uniform_maps,
     windowed_maps,
 )
-
-
-def only(maps: AttentionMaps, layers: list[int], heads: list[int], spec: FigureOptions | None = None) -> Report:
-    return heatmap_report(maps, measure_maps(maps), spec or FigureOptions(), layers, heads)
 
 
 def with_facts(n: int = 3, **facts: Any) -> Report:
@@ -55,7 +50,7 @@ def test_each_map_is_its_heads_weights() -> None:
 
 
 def test_chosen_heads_keep_their_numbers() -> None:
-    chosen = only(random_maps(n_layers=2, n_heads=4), [1], [3, 0])
+    chosen = report(random_maps(n_layers=2, n_heads=4), FigureOptions(layer=("1",), head=("3,0",)))
     assert overview(chosen).title == "2 heads of layer 1"
     assert [h.title for h in overview(chosen).maps] == ["head 3", "head 0"]
     (heads,) = (table for table in chosen.tables if table.role == "heads")
@@ -133,7 +128,7 @@ def test_the_lift_of_a_cell_is_how_many_equal_shares_it_holds() -> None:
     assert report(uniform_maps(15)).scale.high == 15
     assert report(uniform_maps(16)).scale == report(uniform_maps(40)).scale == Scale("lift", 1.0, 16.0, words)
     assert report(uniform_maps(1)).scale.high == 2  # of 1 there would be no colours
-    (uniform,) = heatmaps(only(uniform_maps(8), [0], [0]))
+    (uniform,) = heatmaps(report(uniform_maps(8)))
     assert uniform.shade(lift) == pytest.approx(1)
     assert uniform.shade(replace(lift, kind="fixed")) is uniform.values
     weights = np.array([[[[1, 0, 0], [0.25, 0.75, 0], [0.5, 0.2, 0.3]]]])
@@ -148,7 +143,7 @@ def test_the_lift_of_a_cell_is_how_many_equal_shares_it_holds() -> None:
 
 def test_a_shared_scale_knows_the_chosen_heads_only() -> None:
     weights = np.stack([np.eye(4), np.full((4, 4), 0.25)])[None]
-    assert only(record(weights), [0], [1], FigureOptions(scale="shared")).scale.high == 0.25
+    assert report(record(weights), FigureOptions(head=("1",), scale="shared")).scale.high == 0.25
 
 
 def test_notes_tell_what_would_mislead() -> None:
@@ -208,7 +203,7 @@ def test_every_string_is_safe_to_show() -> None:
 
 def test_data_hold_texts_and_numbers_as_they_are() -> None:
     maps = random_maps(HOSTILE, n_layers=2, n_heads=3)
-    data = only(maps, [1], [2, 0]).data
+    data = report(maps, FigureOptions(layer=("1",), head=("2,0",))).data
     assert data["queries"]["pieces"] == HOSTILE == data["keys"]["pieces"]  # type: ignore[index]
     assert data["layers"] == [1]
     assert data["heads"] == [2, 0]
@@ -319,7 +314,7 @@ def test_one_query_is_a_row_of_each_head() -> None:
     assert np.array_equal(strip.values, maps.weights[:, :, 1, :5].reshape(4, 5))
     assert np.array_equal(strip.allowed, np.tile([True, True, False, False, False], (4, 1)))
     assert strip.shade(scale) == pytest.approx(strip.values * 2)  # it may attend to two keys
-    (one_layer,) = heatmaps(only(maps, [1], [0, 1], FigureOptions(query="-1")))
+    (one_layer,) = heatmaps(report(maps, FigureOptions(layer=("1",), head=("0,1",), query="-1")))
     assert (one_layer.title, one_layer.rows) == ("what 13 “.” attends to, heads of layer 1", ("0", "1"))
     with pytest.raises(InvalidSelection, match="no token 'plt' in the text"):
         report(maps, FigureOptions(query="plt"))
@@ -395,7 +390,7 @@ def test_a_sink_and_windows_in_every_part() -> None:
 def test_measures_of_all_heads_of_a_layer_have_a_row_per_layer(n_heads: int) -> None:
     """All measures are there: those of heads head by head, the others layer by layer, whichever heads are drawn."""
     maps = random_maps(n_layers=3, n_heads=n_heads)
-    found = heatmap_report(maps, measure_maps(maps, ["all"]), FigureOptions(), [2, 0], [0])
+    found = report(maps, FigureOptions(layer=("2,0",), head=("0",), measure=("all",)))
     measures: Any = found.data["measures"]
     assert list(measures) == [measure.name for measure in MEASURES if not measure.of_some_texts]
     table = next(table for table in found.tables if table.name == "layers")

@@ -6,12 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.measures import measure_maps
 from attnviz.records import AttentionMaps
-from attnviz.records.mean import add_mean
 from attnviz.report import HeatmapGrid, Note, Report
 from attnviz.specs import FigureOptions
-from attnviz.views.heatmap import heatmap_report
 from tests.made import cross_maps, notes, provenance, random_maps, record, report, table
 
 TEXT = ("the", "cat", "sat", "on", "the", "mat")
@@ -30,8 +27,7 @@ def grids(of: Report) -> list[Any]:
 
 
 def report_of_previous(maps: AttentionMaps, **options: str | None) -> Report:
-    found = measure_maps(maps, ("to_previous",))
-    return heatmap_report(maps, found, FigureOptions(**options), range(maps.n_layers), range(maps.n_heads))  # type: ignore[arg-type]
+    return report(maps, FigureOptions(measure=("to_previous",), **options))  # type: ignore[arg-type]
 
 
 def test_up_to_24_heads_each_has_a_picture() -> None:
@@ -103,10 +99,9 @@ def test_what_is_known_of_a_head_stands_over_its_map() -> None:
 
 
 def test_means_have_titles_and_are_no_heads_worth_a_look() -> None:
-    maps = add_mean(many())
-    only = heatmap_report(maps, measure_maps(maps), FigureOptions(head=("mean",)), range(5), [6])
+    only = report(many(), FigureOptions(head=("mean",)))
     assert names(only) == ["overview", *(f"layer-{layer}-mean" for layer in range(5))]
-    both = heatmap_report(maps, measure_maps(maps), FigureOptions(head=("0-5", "mean")), range(5), range(7))
+    both = report(many(), FigureOptions(head=("0-5", "mean")))
     overview, twelve = grids(both)
     assert overview.edges.columns == (*"012345", "mean")
     assert not [panel for panel in twelve.maps if panel.name.endswith("mean")]

@@ -10,11 +10,11 @@ from matplotlib.text import Text
 import attnviz
 from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.measures.divergence import divergence_from_mean
-from attnviz.python.notebook import make_report
 from attnviz.records import AttentionMaps
 from attnviz.report import Report
 from attnviz.running.drawing import Drawing
 from attnviz.specs import FigureOptions
+from attnviz.views.heatmap import make_report
 from tests.events import data, report
 from tests.made import heatmaps, overview, random_maps, record, table
 from tests.running.test_drawing import drawn_by

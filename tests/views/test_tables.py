@@ -1,31 +1,33 @@
 """Tables by hand: the strongest pair, and the top keys of each query."""
 
-from collections.abc import Sequence
-from itertools import product
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
 from attnviz.errors import InvalidOption, TooLarge
-from attnviz.measures import measure_maps
-from attnviz.records import AttentionMaps, Measurement, Tokens
-from attnviz.records.mean import add_mean
-from attnviz.report import Table
+from attnviz.measures import parse_sort
+from attnviz.measures.shown import choose_from_record
+from attnviz.records import AttentionMaps, Tokens
+from attnviz.records.part import select_tokens
+from attnviz.report import Row, Table
 from attnviz.specs import FigureOptions
 from attnviz.views import tables
 from attnviz.views.head_pictures import draw_heatmaps
-from attnviz.views.tables import parse_sort
-from attnviz.views.tokens import select_tokens
 from tests.made import random_maps, record, sink_maps, tokens, uniform_maps, windowed_maps
 
 BY_HAND = record(np.array([[[[0.2, 0.5, 0.3], [0.1, 0.1, 0.8], [0.4, 0.2, 0.4]]]]), tokens("a", "b", "c"))
 
 
-def heads_table(
-    maps: AttentionMaps, of: Sequence[Measurement], layers: list[int], heads: list[int], **choice: bool | str | None
-) -> Table:
+def heads_table(maps: AttentionMaps, **choice: bool | str | None) -> Table:
     spec = FigureOptions(**choice)  # type: ignore[arg-type]
-    return tables.heads_table(maps, of, product(layers, heads), select_tokens(maps, spec), spec)
+    part = choose_from_record(maps, spec)
+    return tables.heads_table(part, part.measure(spec), spec)
+
+
+def weights_rows(maps: AttentionMaps, **choice: Any) -> Iterator[Row]:
+    return tables.weights_rows(choose_from_record(maps, FigureOptions(**choice)))
 
 
 def top_table(maps: AttentionMaps, layer: int, head: int, top_k: int, **choice: bool) -> Table:
@@ -34,7 +36,7 @@ def top_table(maps: AttentionMaps, layer: int, head: int, top_k: int, **choice: 
 
 
 def test_heads_by_hand() -> None:
-    table = heads_table(BY_HAND, measure_maps(BY_HAND), [0], [0])
+    table = heads_table(BY_HAND)
     assert [(c.header, c.unit) for c in table.columns] == [
         ("layer", ""),
         ("head", ""),
@@ -86,7 +88,7 @@ PAIRS: dict[str, tuple[AttentionMaps, str]] = {
 
 @pytest.mark.parametrize(("maps", "pair"), PAIRS.values(), ids=PAIRS)
 def test_the_strongest_pair(maps: AttentionMaps, pair: str) -> None:
-    assert heads_table(maps, (), [0], [0]).rows[0][3] == pair
+    assert heads_table(maps).rows[0][-2] == pair
 
 
 def test_top_keys_by_hand() -> None:
@@ -115,16 +117,16 @@ def test_a_hidden_token_is_neither_query_nor_key_and_the_others_keep_their_posit
     assert [row[:3] + row[4:5] for row in table.rows] == [(1, "b", "2 c", "1 b"), (2, "c", "2 c", "1 b")]
     assert table.rows[0][3::2] == pytest.approx((0.8, 0.1))  # not 8/9 and 1/9
     sharp = record(np.array([[[[1, 0, 0], [0.1, 0.1, 0.8], [0.9, 0, 0.1]]]]), tokens("a", "b", "c"))
-    row = heads_table(sharp, measure_maps(sharp), [0], [0], drop_first=True).rows[0]
+    row = heads_table(sharp, drop_first=True).rows[0]
     assert row[-2] == "1 b → 2 c"
     assert row[-1] == pytest.approx(0.8)
-    assert row[2:-2] == heads_table(sharp, measure_maps(sharp), [0], [0]).rows[0][2:-2]  # measures count every token
+    assert row[2:6] == heads_table(sharp).rows[0][2:6]  # measures count every token
 
 
 def test_queries_that_may_attend_to_nothing_that_is_drawn() -> None:
     attendable = np.array([[1, 1, 1], [1, 0, 0], [1, 0, 0]], dtype=bool)
     maps = record(np.array([[1, 0, 0]] * 3)[None, None], attendable=attendable)
-    assert heads_table(maps, (), [0], [0], drop_first=True).rows[0][3:] == ("", "")
+    assert heads_table(maps, drop_first=True).rows[0][-2:] == ("", "")
     assert [*top_table(maps, 0, 0, 1, drop_first=True).rows] == [(1, "t1", "", ""), (2, "t2", "", "")]
 
 
@@ -133,14 +135,15 @@ def test_each_layers_own_window_and_a_sink() -> None:
     listed = [[cell for cell in row[2::2] if cell] for row in top_table(maps, 1, 0, 4).rows]
     assert [sorted(keys) for keys in listed] == [["0 t0"], ["0 t0", "1 t1"], ["1 t1", "2 t2"], ["2 t2", "3 t3"]]
     with_sink = sink_maps(share=0.25)
-    found = heads_table(with_sink, measure_maps(with_sink), [0], [0, 1])
+    found = heads_table(with_sink)
     assert [row[[c.header for c in found.columns].index("to sink")] for row in found.rows] == [0.25, 0.0]
     weights = top_table(with_sink, 0, 0, 4).rows[0][3::2]
     assert sum(float(weight) for weight in weights) == pytest.approx(0.75)
     assert weights[0] == float(with_sink.weights[0, 0, 0].max())
 
 
-SORTED = Measurement("entropy", "nats", np.array([[0.5, 1.5], [1.5, 1.0]]), (0.0, 2.0))
+# Each head attends alike to so many of three keys.
+SORTED = record(np.array([[(np.arange(3) < n) / n] * 3 for n in (1, 3, 3, 2)]).reshape(2, 2, 3, 3))
 
 
 @pytest.mark.parametrize(
@@ -152,12 +155,10 @@ SORTED = Measurement("entropy", "nats", np.array([[0.5, 1.5], [1.5, 1.0]]), (0.0
     ],
 )
 def test_heads_in_the_order_of_a_measure(sort: str | None, expected: list[tuple[int, int]], title: str) -> None:
-    maps = random_maps(n_layers=2)
-    table = heads_table(maps, (SORTED,), [0, 1], [0, 1], sort=sort)
+    table = heads_table(SORTED, sort=sort)
     assert [row[:2] for row in table.rows] == expected
     assert table.title == title
-    pairs = {row[:2]: row[3:] for row in heads_table(maps, (SORTED,), [0, 1], [0, 1]).rows}
-    assert [row[3:] for row in table.rows] == [pairs[row[:2]] for row in table.rows]  # whole rows are moved
+    assert {*table.rows} == {*heads_table(SORTED).rows}  # whole rows are moved
 
 
 @pytest.mark.parametrize(
@@ -179,7 +180,7 @@ def test_an_order_that_there_is_not(sort: str, says: str) -> None:
 def test_weights_are_rows_with_every_digit_of_cells_that_are_allowed() -> None:
     maps = windowed_maps()
     places = [(1, 0), (0, 1)]
-    header, *rows = tables.weights_rows(maps, places, FigureOptions())
+    header, *rows = weights_rows(maps, pick=("1.0,0.1",))
     assert header == ("model", "text", "layer", "head", "query", "key", "query_token", "key_token", "weight")
     expected = [
         (layer, head, query, key, f"t{query}", f"t{key}", maps.weights[layer, head, query, key])
@@ -190,15 +191,15 @@ def test_weights_are_rows_with_every_digit_of_cells_that_are_allowed() -> None:
 
 
 def test_rows_of_weights_are_those_that_are_drawn() -> None:
-    maps = add_mean(random_maps("abcde", n_heads=3))
+    maps = random_maps("abcde", n_heads=3)
     for choice, queries, keys in (
         ({"tokens": "1:3"}, [1, 2], [1, 2]),
         ({"query": "d", "drop_first": True}, [3], [1, 2, 3, 4]),
         ({"query": "1:3", "key": "4:"}, [1, 2], [4]),
     ):
-        _, *rows = tables.weights_rows(maps, [(0, 3)], FigureOptions(**choice))
+        _, *rows = weights_rows(maps, head=("mean",), **choice)
         assert [row[3:6] for row in rows] == [("mean", query, key) for query in queries for key in keys]
-        mean = maps.heads_alone.weights[0].mean(axis=0)[np.ix_(queries, keys)].ravel()
+        mean = maps.weights[0].mean(axis=0)[np.ix_(queries, keys)].ravel()
         assert [float(row[-1]) for row in rows] == pytest.approx(mean, abs=1e-7)
 
 
@@ -206,5 +207,5 @@ def test_more_weights_than_a_spreadsheet_has_rows_are_refused(monkeypatch: pytes
     monkeypatch.setattr(tables, "MAX_ROWS", 49)
     maps = random_maps("abcde", n_heads=2)
     with pytest.raises(TooLarge, match=r"50 weights are more rows than the 49 of a spreadsheet. Choose some"):
-        tables.weights_rows(maps, [(0, 0), (0, 1)], FigureOptions())
-    assert len(list(tables.weights_rows(maps, [(0, 0)], FigureOptions()))) == 26
+        weights_rows(maps)
+    assert len(list(weights_rows(maps, head=("0",)))) == 26

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from attnviz.errors import InvalidOption, InvalidSelection
+from attnviz.measures.shown import measure_hidden
 from attnviz.records import AttentionMaps, Tokens
+from attnviz.records.part import TokenSelection, select_tokens
 from attnviz.specs import FigureOptions
-from attnviz.views.tokens import TokenSelection, label_token, label_tokens, measure_hidden, name_token, select_tokens
+from attnviz.views.tokens import label_token, label_tokens, name_token
 from tests.made import cross_maps, random_maps, record, sink_maps, tokens
 
 MARKERS = ("[CLS]", "[SEP]")

@@ -43,8 +43,6 @@ def list_object(found: Any, name: str = "") -> Iterator[FileArray]:
             array = np.asarray(found, dtype=np.float32)
     if isinstance(array, list | tuple) and array and all(isinstance(each, str) for each in array):
         yield FileArray(name, (len(array),), 0, partial(FileWeights, array), NOT_READ["U"], is_names=True)
-    elif hasattr(array, "to_numpy") and hasattr(array, "index"):  # of pandas
-        yield FileArray(name, tuple(array.shape), 8, lambda: read_table(array.to_csv(), ".csv", "this table"))
     elif isinstance(array, Mapping):
         for part, each in array.items():
             inner = f"{name}.{part}".removeprefix(".")
@@ -55,6 +53,8 @@ def list_object(found: Any, name: str = "") -> Iterator[FileArray]:
     elif isinstance(array, list | tuple) and array:
         for place, each in enumerate(array):
             yield from list_object(each, f"{name}[{place}]")
+    elif hasattr(array, "to_numpy") and hasattr(array, "index"):  # of pandas
+        yield FileArray(name, tuple(array.shape), 8, lambda: read_table(array.to_csv(), ".csv", "this table"))
     elif problem := _find_problem(array):
         yield FileArray(name, problem=problem)
     else:

@@ -20,9 +20,8 @@ from attnviz.records.factored import FactoredMaps
 from attnviz.report import Heatmap, Table
 from attnviz.running import Progress, Result
 from attnviz.specs import FigureOptions, ModelOptions
-from attnviz.views import head_pictures
 from attnviz.views import heatmap as heatmap_view
-from attnviz.views.heatmap import heatmap_report
+from attnviz.views.heatmap import make_report
 from tests.events import report, results
 from tests.made import load_encoder, random_maps, unpack_page
 from tests.starting import heatmap, render
@@ -46,7 +45,7 @@ def pictures(folder: Path) -> dict[str, bytes]:
 @pytest.fixture
 def long(monkeypatch: pytest.MonkeyPatch) -> None:
     """51 tokens are too many: blocks of 7."""
-    for module in (rows, head_pictures, heatmap_run):
+    for module in (rows, heatmap_run):
         monkeypatch.setattr(module, "MAX_DRAWN_WEIGHTS", 1_000)
     monkeypatch.setattr(rows, "MAX_SIDE", 8)
 
@@ -67,7 +66,7 @@ def test_cells_are_the_mean_of_their_block(long: None, causal: bool, monkeypatch
     monkeypatch.setattr(walk, "CELLS_AT_ONCE", 200)
     monkeypatch.setattr(walk, "MIN_ROWS", 5)  # no multiple of the blocks
     maps = random_maps([f"t{i}" for i in range(50)], n_heads=2, causal=causal)
-    found = heatmap_report(maps, (), FigureOptions(), (0,), (0, 1))
+    found = make_report(maps, FigureOptions())
     heads = [block for block in found.blocks if isinstance(block, Heatmap)]
     assert [head.block for head in heads] == [7, 7]
     for number, head in enumerate(heads):

@@ -14,8 +14,7 @@ from attnviz.renderers.page import map_parts
 from attnviz.renderers.page.document import content
 from attnviz.report import FigureStyle, Heatmap, Report
 from attnviz.specs import FigureOptions
-from attnviz.views import head_pictures
-from attnviz.views.heatmap import heatmap_report
+from attnviz.views.heatmap import make_report
 from tests.browser import WIDTHS, Open
 from tests.made import HOSTILE, provenance, tokens
 from tests.records.formula import by_formula
@@ -68,14 +67,13 @@ def factored(
 
 
 def report(maps: FactoredMaps, scale: Any = "lift") -> Report:
-    return heatmap_report(maps, [], FigureOptions(scale=scale), range(maps.n_layers), range(maps.n_heads))
+    return make_report(maps, FigureOptions(scale=scale))
 
 
 @pytest.fixture
 def pooled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports whose maps have no more than ten rows."""
-    for module in (rows, head_pictures):
-        monkeypatch.setattr(module, "MAX_DRAWN_WEIGHTS", 1_000)
+    monkeypatch.setattr(rows, "MAX_DRAWN_WEIGHTS", 1_000)
     monkeypatch.setattr(rows, "MAX_SIDE", 10)
 
 
@@ -152,5 +150,5 @@ def test_what_is_not_pooled_has_no_factors() -> None:
     shown = report(maps)
     assert all(isinstance(each, Heatmap) and each.factors for each in list(shown.pictures)[1:])
     assert content(shown, FigureStyle())[0]["factored"] is None
-    part = heatmap_report(maps, [], FigureOptions(tokens="2:9"), [0], [0, 1])
+    part = make_report(maps, FigureOptions(tokens="2:9"))
     assert all(each.factors is None for each in part.pictures if isinstance(each, Heatmap))
