@@ -59,7 +59,7 @@ class Rule:
                 sides[axis], known[axis] = side.unsqueeze(axis), known[axis].move(partial(torch.unsqueeze, dim=axis))
         (left, right), (of_left, of_right) = sides, known
         found = self._attend(left, of_left, of_right, right.shape[-1])
-        if found is None:
+        if found is None and not is_learned(right):
             turned = self._attend(right.mT, of_right.turn(), of_left.turn(), left.shape[-2])
             found = None if turned is None else turned.turn()
         if found is None:
