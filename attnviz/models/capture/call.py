@@ -79,7 +79,7 @@ class Call:
     @property
     def attended(self) -> Bool[np.ndarray, "row key"]:
         """Find the keys that any query attends to."""
-        return self.factors.attended if self.factors is not None else np.asarray(self.attendable.any(axis=1))
+        return self.attendable[:, 0] if self.factors is not None else np.asarray(self.attendable.any(axis=1))
 
 
 class Arranged(NamedTuple):
@@ -223,7 +223,8 @@ class Keeper:
         elif not is_in_order:
             raise InvalidRecord(f"{what} has no axis each for texts and heads", hint=DENSE)
         else:
-            attended = np.broadcast_to(kept.attended[:, None], (len(kept.factors), *kept.shape[2:]))
+            keys_masks = np.stack([of.keys_mask for of in kept.factors])[:, None]
+            attended = np.broadcast_to(keys_masks, (len(kept.factors), *kept.shape[2:]))
             laid = {"kept": kept, "attendable": attended, "sink": np.zeros(kept.shape[:3], dtype=np.float32)}
         call = Call(
             **self.at_work.locate(),

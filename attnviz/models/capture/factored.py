@@ -6,7 +6,7 @@ It is compared with the mask, row by row.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -47,11 +47,6 @@ class FactoredRows:
         """Return the shape of the weights, [batch, head, query, key]."""
         n_heads, n_queries, _ = self.factors[0].query.shape
         return len(self.factors), n_heads, n_queries, self.factors[0].key.shape[1]
-
-    @property
-    def attended(self) -> Bool[np.ndarray, "batch key"]:
-        """Find the keys that any query may attend to."""
-        return np.stack([of.keys_mask for of in self.factors])
 
 
 class Factoring:
@@ -142,18 +137,23 @@ def symbolic(mask: Tensor, what: str) -> SymbolicMask:
     """Read a mask [head, query, key], bool or additive. Raises InvalidRecord where it is anything else."""
     (_, n_queries, n_keys), few = mask.shape, collapse(mask).cpu()
     passing = few
-    if few.dtype != torch.bool:  # some rows at a time
-        rows = torch.split(few.flatten(0, 1), max(1, CELLS_AT_ONCE // few.shape[-1]))
-        passing = torch.cat([find_allowed(each) for each in rows]).view(few.shape)
-    if not bool((passing == passing[:1]).all()):
+    if few.dtype != torch.bool:
+        passing = _read_rows(find_allowed, few.flatten(0, 1)).view(few.shape)
+    if not all(torch.equal(passing[0], other) for other in passing[1:]):
         raise InvalidRecord(f"{what} masks heads differently", hint=MATRIX)
     if passing.shape[1] == 1:
-        found = SymbolicMask(EVERYWHERE, _unless_all(passing[0, 0].expand(n_keys)))
+        found = SymbolicMask(EVERYWHERE, None if bool(passing.all()) else passing[0, 0].expand(n_keys))
     else:
         found = _read_window(passing[0].expand(n_queries, n_keys), what)
     if few.dtype == torch.bool or not bool((passing & (few != 0)).any()):
         return found
     return found._replace(bias=_read_bias(mask.cpu(), passing[0].expand(n_queries, n_keys), found, what))
+
+
+def _read_rows(read: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
+    """Read tensors some rows at a time, so that what is worked out on the way takes little memory."""
+    step = max(1, CELLS_AT_ONCE // tensors[0].shape[1])
+    return torch.cat([read(*rows) for rows in zip(*(torch.split(each, step) for each in tensors), strict=True)])
 
 
 def _read_window(passing: Bool[Tensor, "query key"], what: str) -> SymbolicMask:
@@ -163,20 +163,24 @@ def _read_window(passing: Bool[Tensor, "query key"], what: str) -> SymbolicMask:
     real = keys & sees if n_queries == n_keys else sees  # of padding anything may be said: it is left out
     if not bool(real.any()):
         raise InvalidRecord(f"{what} lets nobody attend to anything", hint=MATRIX)
-    bits, places = passing.byte(), keys.nonzero().flatten()
-    first, last = bits.argmax(dim=1), n_keys - 1 - bits.flip(1).argmax(dim=1)
+    bits, places = passing.view(torch.uint8), keys.nonzero().flatten()
+    first, last = bits.argmax(dim=1), n_keys - 1 - _read_rows(lambda rows: rows.flip(1).argmax(dim=1), bits)
     # How far queries see before and behind them, and how far there are keys: where that is as far, there is no limit.
     reaches = torch.stack([queries - first, last - queries, queries - places[0], places[-1] - queries])
     back, forward, *farthest = reaches[:, real].amax(dim=1).clamp(min=0).tolist()
     window = None if back >= farthest[0] else back, None if forward >= farthest[1] else forward
     back, forward = (n_queries + n_keys if reach is None else reach for reach in window)
-    within = keys.expand(n_queries, -1).triu(-back).tril(forward)
-    fitting = sees & (passing == within).all(dim=1)  # who sees nothing has no distribution
+
+    def fits(rows: Tensor, query: Tensor) -> Tensor:
+        distances = torch.arange(n_keys) - query
+        return (rows == (keys & (distances >= -back) & (distances <= forward))).all(dim=1)
+
+    fitting = sees & _read_rows(fits, passing, queries[:, None])  # who sees nothing has no distribution
     wrong = ~fitting & keys if n_queries == n_keys else ~fitting
     if bool(wrong.any()):
         query = int(wrong.nonzero()[0])
         raise InvalidRecord(f"{what} has a mask that is not a window: query {query} sees other keys", hint=MATRIX)
-    return SymbolicMask(window, _unless_all(keys), None if bool(fitting.all()) else fitting)
+    return SymbolicMask(window, *(None if bool(each.all()) else each for each in (keys, fitting)))
 
 
 def _read_bias(
@@ -198,7 +202,3 @@ def _read_bias(
     changes = (line.diff(dim=1) != 0).any(dim=0).nonzero().flatten().tolist()
     farthest = max((max(middle - place, place + 1 - middle) for place in changes), default=0)
     return line[:, middle - farthest : middle + farthest + 1].float()
-
-
-def _unless_all(keys: Bool[Tensor, " key"]) -> Bool[Tensor, " key"] | None:
-    return None if bool(keys.all()) else keys
