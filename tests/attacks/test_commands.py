@@ -41,6 +41,7 @@ def test_every_command_runs(run_here: RunHere, tmp_path: Path) -> None:
     run_examples(DOCS / "everyday.md")  # it writes weights for the commands below it
     theirs = commands_of_others() + commands_of_packages()
     assert min(len(commands_of_others()), len(OF_PACKAGES_HERE)) > 2
+    assert any(command.endswith(OUT_OF_PICTURE) for command in commands_of_others())
     for command in (command for command in commands() if command not in theirs):
         if set(command) & set("|>&;"):
             done = said_by(["bash", "-o", "pipefail", "-c", command], cwd=tmp_path, env=environment)
@@ -66,6 +67,8 @@ def test_every_command_runs(run_here: RunHere, tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "three").iterdir()) == ["test-0", "test-1", "test-2"]
 
 
+OUT_OF_PICTURE = " --out picked"  # ends the command whose picture is in the documents
+
 # Those whose pictures are held run where they are, and the one explanation where its screen is.
 OF_PACKAGES_HERE = [
     command
@@ -88,5 +91,5 @@ def test_a_command_with_a_model_of_others_runs(command: str, run_here: RunHere, 
     pytest.importorskip("transformers", reason=pretrained.NEEDS)
     command = command.replace(ENCODER, str(pretrained.minilm())).replace(DECODER, str(pretrained.stories()))
     worked(run_here(*shlex.split(command)[1:]))
-    if command.endswith(" --out picked"):
+    if command.endswith(OUT_OF_PICTURE):
         assert_alike(tmp_path / "picked" / "overview.png", IMAGES / "third-party.png")
