@@ -12,7 +12,7 @@ from attnviz.commands.heatmap import run as heatmap_run
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.commands.render.spec import RenderSpec
 from attnviz.errors import InvalidOption, TooLarge
-from attnviz.measures import rows
+from attnviz.measures import rows, shown
 from attnviz.models.sizes import Work
 from attnviz.options import build
 from attnviz.records import AttentionMaps, factored, walk
@@ -20,7 +20,6 @@ from attnviz.records.factored import FactoredMaps
 from attnviz.report import Heatmap, Table
 from attnviz.running import Progress, Result
 from attnviz.specs import FigureOptions, ModelOptions
-from attnviz.views import heatmap as heatmap_view
 from attnviz.views.heatmap import make_report
 from tests.events import report, results
 from tests.made import load_encoder, random_maps, unpack_page
@@ -204,7 +203,7 @@ def test_each_layer_of_a_long_text_is_a_step(long: None, tmp_path: Path, monkeyp
         walked.append(layer)
         return rows.compute_statistics(maps, layer, **how)
 
-    monkeypatch.setattr(heatmap_view, "compute_statistics", noting)
+    monkeypatch.setattr(shown, "compute_statistics", noting)
     events = heatmap(spec(tmp_path, layers=2))
     _, _, second, third = (next(events) for _ in range(4))
     assert isinstance(second, Progress)
