@@ -39,8 +39,8 @@ class MovedRows:
 
 def read_moved_rows(maps: AttentionMaps, places: Sequence[tuple[int, int]]) -> MovedRows:
     """Read the rows of some heads, of a long text queries that are evenly spaced. Of two texts no key is left out."""
-    number = max(1, MAX_CELLS // (len(places) * len(maps.keys)))
     real = np.flatnonzero(maps.real_queries)
+    number = min(len(real), max(1, MAX_CELLS // (len(places) * len(maps.keys))))
     real = real[np.unique(np.linspace(0, len(real) - 1, number).round().astype(int))]
     layers = find_unlike_layers(maps)
     allowed = np.stack([maps.read_allowed(layer, real) for layer in layers])

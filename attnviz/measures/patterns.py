@@ -137,7 +137,7 @@ def measure_patterns(maps: AttentionMaps) -> tuple[tuple[str, PerHead, PerHead],
     if not maps.self_attention:
         return ()
     real = np.flatnonzero(maps.real_queries)
-    n_read = max(1, MAX_CELLS // len(maps.keys))
+    n_read = min(len(real), max(1, MAX_CELLS // len(maps.keys)))
     queries = real[np.unique(np.linspace(0, len(real) - 1, n_read).round().astype(int))]
     masks = np.stack([maps.read_allowed(layer, queries) for layer in find_unlike_layers(maps)])
     choosing = (masks.sum(axis=-1) > 1).all(axis=0)
