@@ -100,9 +100,14 @@ def _mallopt(values: Mapping[int, int]) -> None:
 
 @contextmanager
 def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
-    """Draw torch's random numbers from `seed` on, the caller's own untouched, on a GPU if one is given."""
+    """Draw torch's random numbers from `seed` on, the caller's own untouched, on a GPU if one is given.
+
+    Only then other generators are seeded than the processor's: torch keeps a trace of the stack for each kind of device
+    that has not begun, which takes longer than a step of a small model.
+    """
+    generators = torch.default_generator if device is None or device.type == "cpu" else torch.random
     with torch.random.fork_rng(devices=[device] if device is not None and device.type == "cuda" else []):
-        torch.manual_seed(seed)
+        generators.manual_seed(seed)
         yield
 
 

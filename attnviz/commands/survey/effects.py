@@ -25,12 +25,10 @@ Costs = Sequence[Mapping[str, Any]]  # rows of the heads that are replaced in on
 
 def list_costs(numbers: Numbers) -> dict[str, Costs]:
     """Return by what heads are replaced by the rows of those with a number, the most costly first."""
-    groups = ((str(name), of.having("mean").rows()) for (name,), of in numbers.group("measure"))
-    return {
-        name.removeprefix(ABLATION): sorted(rows, key=lambda row: -row["mean"])
-        for name, rows in groups
-        if name.startswith(ABLATION)
-    }
+    names = [name for name in dict.fromkeys(numbers.table["measure"].to_pylist()) if name.startswith(ABLATION)]
+    tested = numbers.select(measure=names).having("mean").rows()
+    ranked = sorted(tested, key=lambda row: -row["mean"])
+    return {name.removeprefix(ABLATION): [row for row in ranked if row["measure"] == name] for name in names}
 
 
 def choose_largest(costs: Costs, number: int = N_COSTS) -> Costs:
