@@ -5,6 +5,7 @@ seaborn brings pandas and takes a second: this module is imported only where a c
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
@@ -87,8 +88,12 @@ def list_legend(charts: Sequence[Chart], groups: Groups, theme: Theme) -> list[t
     return list(found.items())
 
 
+@lru_cache(maxsize=16)
 def read_table(chart: Chart, whole: bool = False) -> pd.DataFrame:
-    """Return the rows that can be drawn, or all; no number to draw is NaN. "run" counts the gaps of a group."""
+    """Return the rows that can be drawn, or all; no number to draw is NaN. "run" counts the gaps of a group.
+
+    It is to be read only: the next who asks for the same chart, and a picture asks four times, has the same table.
+    """
     table = pd.DataFrame(list(chart.rows), columns=list(chart.columns), dtype=object).reindex(
         columns=[*WORDS, *NUMBERS]
     )
@@ -98,8 +103,7 @@ def read_table(chart: Chart, whole: bool = False) -> pd.DataFrame:
     missing = table[["x", "y"]].isna().any(axis=1)
     table["run"] = missing.groupby(table["group"]).cumsum()
     if chart.kind == "box":
-        numbers_of = {name: number for number, name in enumerate(dict.fromkeys(table["group"]))}
-        table["x"] += APART * table["group"].map(numbers_of)
+        table["x"] += APART * pd.factorize(table["group"])[0]
     return table if whole else table[~missing]
 
 
@@ -229,8 +233,7 @@ class Panel(NamedTuple):
         chart, width = self.chart, self.size[0] / POINT
         at = np.arange(len(chart.names), dtype=float)
         if chart.kind == "box":
-            for place, x in set(zip(chart.column("x"), read_table(chart, whole=True)["x"], strict=True)):
-                at[place] = x
+            at[[*chart.column("x")]] = read_table(chart, whole=True)["x"]
         middle, half = (at[0] + at[-1]) / 2, width / find_slot(chart, width) / 2
         axes.set_xlim(middle - half, middle + half)
         axes.xaxis.set_ticks(self.labels.choose(at.tolist()), [*map(drawable, self.labels.choose(chart.names))])
