@@ -175,12 +175,11 @@ def test_digits_can_be_read_on_every_colour(kind: str) -> None:
 # --- Maps and tables on a terminal: whole at every width, as bare text and in colour ---
 
 
-@pytest.mark.parametrize("colour", [False, True])
 @settings(max_examples=40)
-@given(width=st.integers(1, 200), n=st.integers(2, 9), causal=st.booleans(), ascii_only=st.booleans())
-def test_full_shows_every_weight(colour: bool, width: int, n: int, causal: bool, ascii_only: bool) -> None:
+@given(look=st.sampled_from(LOOKS), width=st.integers(1, 200), n=st.integers(2, 9), causal=st.booleans())
+def test_full_shows_every_weight(look: tuple[bool, str, bool], width: int, n: int, causal: bool) -> None:
     of = uneven(n, causal=causal)
-    text = "".join(lines(of, "full", Screen(width, colour, "ascii" if ascii_only else "utf-8")))
+    text = "".join(lines(of, "full", Screen(width, *look)))
     found = re.findall(r"(?<!\d)[01]\.\d{3}(?!\d)", SGR.sub("", "\n".join(last(text))))
     (heatmap,) = (block for block in of.blocks if isinstance(block, Heatmap))
     assert found == [f"{value:.3f}" for value in heatmap.values[heatmap.allowed].tolist()]

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,17 +107,16 @@ def test_a_cluster_gives_whom_it_knows_the_bytes_of_one_process_while_a_worker_l
         monkeypatch.setattr(executors, "TIMEOUT", 1.0)
         unknown = refused(run_as("stranger", "none"), "no dask scheduler answers at ", code=1)
         monkeypatch.setattr(executors, "WORKERS_TIMEOUT", 1.0)
-        killing = Thread(target=kill_waited_for, args=(cluster, cluster.workers[1], 2))
-        killing.start()
-        refused(run_as("me", "lost"), "has no workers after 1 s", code=1)
-        killing.join()
+        with ThreadPoolExecutor() as pool:
+            pool.submit(kill_waited_for, cluster, cluster.workers[1], 2)
+            refused(run_as("me", "lost"), "has no workers after 1 s", code=1)
     for file in (tmp_path / "serial").iterdir():
         assert file.read_bytes() == (tmp_path / "dask" / file.name).read_bytes(), file.name
     assert unknown.stderr.endswith(" Check the certificates of dask's configuration, distributed.comm.tls.\n")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
-def test_a_run_that_waits_heeds_ctrl_c_and_tells_the_end_of_its_scheduler_in_one_line(tmp_path: Path) -> None:
+def test_a_run_that_waits_heeds_ctrl_c_and_tells_the_end_of_its_scheduler(run_here: RunHere, tmp_path: Path) -> None:
     """It waited for the end of a block that nobody measured, and showed tracebacks and advice about memory."""
     with running(tmp_path, 1) as cluster:
         asked = [*map(str, arguments(tmp_path / "dask")), "--scheduler-file", str(cluster.file)]
@@ -126,9 +126,10 @@ def test_a_run_that_waits_heeds_ctrl_c_and_tells_the_end_of_its_scheduler_in_one
         told = ended(left)
         assert told.exit_code == 130
         assert told.stderr.endswith("the same command goes on\n")
-        lost = started(tmp_path, *asked)
-        kill_waited_for(cluster, cluster.scheduler, 2)
-        refused(ended(lost), "the dask scheduler has ended. Start it again; the same command goes on.", code=1)
+        with ThreadPoolExecutor() as pool:
+            pool.submit(kill_waited_for, cluster, cluster.scheduler, 2)
+            said = "the dask scheduler has ended. Start it again; the same command goes on."
+            refused(run_here(*asked), said, code=1)
 
 
 def wait_for_work(cluster: Cluster, n_runs: int) -> None:
