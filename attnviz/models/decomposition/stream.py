@@ -255,12 +255,12 @@ class Stream:
 
 def take_apart(subject: Subject, name_of: Callable[[int], str]) -> Stream:
     """Take an answer apart; where it is one of several and no rival is asked for, against the next most probable."""
-    logits = subject.answering.compute_logits(subject.batch)[0]
-    if subject.against is None and subject.answering.kind == "label" and len(logits) > 1:
-        first, second = logits.topk(2).indices.tolist()
+    stream = Stream(subject)
+    if subject.against is None and subject.answering.kind == "label" and len(stream.logits) > 1:
+        first, second = torch.from_numpy(stream.logits).topk(2).indices.tolist()
         rival = second if first == subject.answer else first
-        subject = replace(subject, against=rival, target=replace(subject.target, against=name_of(rival)))
-    return Stream(subject)
+        stream.subject = replace(subject, against=rival, target=replace(subject.target, against=name_of(rival)))
+    return stream
 
 
 def soften(scores: Float64[np.ndarray, "*row token"], attendable: Bool[np.ndarray, " token"]) -> Any:

@@ -99,8 +99,7 @@ class NextTokenModel(HeadedModel):
         """Take one answer of one text apart. Raises as `subject` does, InvalidModel for a form that is no sum."""
         if question is None:
             return super().take_apart(text, text_name, None)
-        logits = self._answering().compute_logits(torch.tensor([self.encode(text).source.ids]))[0]
-        target, against = (self._spell(each, logits) for each in (question.target, question.against))
+        target, against = (self._spell(each, text) for each in (question.target, question.against))
         subject = self.subject(text, text_name, replace(question, target=target, against=against))
         return take_apart(subject, partial(self._name, subject.ids))
 
@@ -155,13 +154,14 @@ class NextTokenModel(HeadedModel):
         """Name a token by what it adds behind the text, or where it adds nothing by its number."""
         return self.loaded.tokenizer.decode_written(ids, (answer,), 0).pieces[0] or f"token {answer}"
 
-    def _spell(self, text: str | None, logits: Tensor) -> str | None:
-        """Put a space before a word where the model is rather going to write it so."""
-        if text is None:
+    def _spell(self, word: str | None, text: str) -> str | None:
+        """Put a space before a word where the model is rather going to write it so behind the text."""
+        if word is None:
             return None
-        found = {each: self.loaded.tokenizer.next_id(each) for each in (text, f" {text}")}
+        logits = self._answering().compute_logits(torch.tensor([self.read_ids(text)]))[0]
+        found = {each: self.loaded.tokenizer.next_id(each) for each in (word, f" {word}")}
         known = {each: float(logits[i]) for each, i in found.items() if i is not None}
-        return max(known, key=lambda each: known[each], default=text)
+        return max(known, key=lambda each: known[each], default=word)
 
     def _token(self, text: str, option: str) -> int:
         """Return the token that goes on with `text`. Raises InvalidOption where that takes several."""

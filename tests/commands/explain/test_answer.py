@@ -27,22 +27,21 @@ from attnviz.table.numbers import Numbers
 from tests import pretrained
 from tests.attacks.endings import RunHere, refused, worked
 from tests.made import page_content
-from tests.pretrained import FAMILIES, NEEDS, WORDS, configuration, saved
+from tests.pretrained import NEEDS, WORDS, configuration, saved
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 CAUSAL = "AutoModelForCausalLM"
 TEXT = "the acting saved the film but it was not good"
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _needs_transformers() -> None:
     pytest.importorskip("transformers", reason=NEEDS)
 
 
-@pytest.fixture
-def decoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setitem(FAMILIES, "llama", {"num_hidden_layers": 3})
-    return saved(tmp_path / "tiny", "llama", auto=CAUSAL)
+@pytest.fixture(scope="module")
+def decoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return saved(tmp_path_factory.mktemp("of") / "tiny", "llama", auto=CAUSAL, num_hidden_layers=3)
 
 
 def take_apart(folder: Path, text: str = TEXT, **question: Any) -> Stream:
@@ -51,8 +50,12 @@ def take_apart(folder: Path, text: str = TEXT, **question: Any) -> Stream:
     return model.take_apart(text, "text", Question(**question))
 
 
-def test_the_heads_that_wrote_most_stand_with_what_their_removal_costs(decoder: Path) -> None:
-    stream = take_apart(decoder)
+@pytest.fixture(scope="module")
+def stream(decoder: Path) -> Stream:
+    return take_apart(decoder)
+
+
+def test_the_heads_that_wrote_most_stand_with_what_their_removal_costs(stream: Stream) -> None:
     found = explain_answer(stream)
     answer, rival = np.argsort(-stream.logits)[:2]
     assert (stream.subject.answer, stream.subject.against) == (answer, rival)
@@ -75,8 +78,8 @@ def test_the_heads_that_wrote_most_stand_with_what_their_removal_costs(decoder: 
             assert (look["head"], look["query"], look["key"]) == (first["named"], first["key"], first["source"])
 
 
-def test_all_writers_together_give_the_whole_lead(decoder: Path) -> None:
-    stream, head, query, key = take_apart(decoder), HeadName(2, 1), 8, 3
+def test_all_writers_together_give_the_whole_lead(stream: Stream) -> None:
+    head, query, key = HeadName(2, 1), 8, 3
     written = dict(_list_written(stream.split_scores(head, query), len(stream.blocks)))
     others = np.array([each for each in range(query + 1) if each != key])
     assert len(written) == 1 + 1 + 2 * 4  # the word with the first MLP, the second MLP, the heads of two layers
@@ -98,8 +101,8 @@ def test_a_model_that_was_never_trained_has_no_reasons(
     for n_words in (6, 26):
         stream = take_apart(tmp_path / "new", " ".join([*TEXT.split(), *WORDS][:n_words]))
         looks = explain_answer(stream).looks.rows()
-        for *place, query in np.ndindex(2, 4, len(stream.subject.ids)):
-            head = HeadName(*place)
+        for *place, half in np.ndindex(2, 4, len(stream.subject.ids) // 2):
+            head, query = HeadName(*place), 2 * half + 1
             looks.append(find_reason(stream, head, query, int(stream.weights_of(head, query).argmax())))
         assert [look["named"] for look in looks if look["named"]] == []
 
@@ -114,15 +117,15 @@ def test_a_reason_takes_half_of_the_weight_and_more_than_its_kind() -> None:
     assert _compare_instead(0.9, 0.1, np.array([0.2, 0.3, 0.95]))[::2] == (0.3, 2 / 3)
 
 
-def test_before_layer_0_nobody_has_written(decoder: Path) -> None:
-    look = find_reason(take_apart(decoder), HeadName(0, 1), 8, 3)
+def test_before_layer_0_nobody_has_written(stream: Stream) -> None:
+    look = find_reason(stream, HeadName(0, 1), 8, 3)
     assert (look["named"], look["n_writers"], {*look["writers"]}) == (None, 0, {"the word itself", "the place"})
     tokens = Tokens(tuple("abcdefghi"), tuple((i, i + 1) for i in range(9)), (False,) * 9)
     assert describe_look(tokens, look).endswith("): no reason, nobody has written before layer 0.")
 
 
-def test_where_there_is_one_key_there_is_no_reason(decoder: Path) -> None:
-    look = find_reason(take_apart(decoder), HeadName(1, 0), 0, 0)
+def test_where_there_is_one_key_there_is_no_reason(stream: Stream) -> None:
+    look = find_reason(stream, HeadName(1, 0), 0, 0)
     assert (look["weight"], look["writers"], look["named"]) == (1.0, [], None)
     tokens = Tokens(("a",), ((0, 1),), (False,))
     assert describe_look(tokens, look) == "1.0 looks at itself, at ‘a’: there is nothing else to look at."
@@ -138,11 +141,11 @@ def test_where_there_is_one_key_there_is_no_reason(decoder: Path) -> None:
     ],
 )
 def test_an_answer_is_clear_from_twice_its_rival_on(
-    value: float, rival: float | None, said: str, decoder: Path
+    value: float, rival: float | None, said: str, stream: Stream
 ) -> None:
-    found = explain_answer(take_apart(decoder))
-    target = replace(found.target, name=" a", against="b", probability=value)
-    assert describe_answer("x", replace(found, target=target, rival=rival)) == said
+    answer = explain_answer(stream)
+    target = replace(answer.target, name=" a", against="b", probability=value)
+    assert describe_answer("x", replace(answer, target=target, rival=rival)) == said
 
 
 TOKENS = Tokens(("$a$", "b", "[/]", "d"), ((0, 3), (4, 5), (6, 9), (10, 11)), (False,) * 4)
@@ -162,9 +165,9 @@ FIRST = make_look("4.3", 3, 1, 0.5, **BY_HEAD, weights=[0.1, 0.5, 0.3, 0.1], wri
 SECOND = make_look("1.2", 1, 0, 0.9, weights=[0.9, 0.1, 0.0, 0.0], writers=["2.2"])
 
 
-def explained(decoder: Path, *heads: Sequence[Look], tokens: Tokens = TOKENS) -> Graph:
+def explained(stream: Stream, *heads: Sequence[Look], tokens: Tokens = TOKENS) -> Graph:
     rows = ({"rank": rank, **look} for rank, looks in enumerate(heads) for look in looks)
-    of = replace(explain_answer(take_apart(decoder)), looks=Numbers.from_rows(rows, KEYS[:1]))
+    of = replace(explain_answer(stream), looks=Numbers.from_rows(rows, KEYS[:1]))
     return draw_answer(replace(of, tokens=tokens, n_layers=6, logit=2.0))
 
 
@@ -172,12 +175,12 @@ def edges_of(graph: Graph) -> dict[tuple[str, str, str], GraphEdge]:
     return {(graph.nodes[edge.source].name, graph.nodes[edge.target].name, edge.kind): edge for edge in graph.edges}
 
 
-def test_the_graph_leads_from_words_over_heads_to_the_answer(decoder: Path) -> None:
+def test_the_graph_leads_from_words_over_heads_to_the_answer(stream: Stream) -> None:
     """A head that takes part in two ways stands there once; a writer that does not look has no row of a map."""
     against = FIRST | {"head": "4.1", "key": 2, "weight": 0.3, "weight_without": 0.15}
     against |= {"named": "MLP 3", "kind": "mlp", "written_in": 3}
     graph = explained(
-        decoder,
+        stream,
         (writing(FIRST, 1.0, 0.8, -0.5), SECOND),
         [writing(against, -2.0, -1.0, 1.0)],
         [writing(SECOND, 0.5, 0.5, -0.2)],
@@ -213,11 +216,11 @@ def test_one_look_is_a_graph_of_weights() -> None:
     assert [graph.nodes[row[0]].row for row in graph.rows] == ["layer 4", "layer 1", ""]
 
 
-def test_of_a_long_text_those_that_take_part_are_drawn(decoder: Path) -> None:
+def test_of_a_long_text_those_that_take_part_are_drawn(stream: Stream) -> None:
     n = MAX_TOKENS + 8
     tokens = Tokens(("w",) * n, tuple((i, i + 1) for i in range(n)), (False,) * n)
     look = make_look("1.0", n - 1, 10, 0.5, weights=(np.arange(n) / 1000).tolist(), writers=["2.2"])
-    graph = explained(decoder, [writing(look, 1.0, 1.0, 0.0)], tokens=tokens)
+    graph = explained(stream, [writing(look, 1.0, 1.0, 0.0)], tokens=tokens)
     assert graph.positions == (9, 10, 11, n - 2, n - 1)
     assert graph.nodes[1].weights == tuple(np.array(graph.positions) / 1000)
     assert [node.token for node in graph.nodes] == [None, 4, 1]
@@ -260,7 +263,7 @@ def test_what_cannot_be_is_refused(
     asked: tuple[str, ...], said: str, decoder: Path, run_here: RunHere, tmp_path: Path
 ) -> None:
     refused(run_here("explain", "--model", decoder, "--text", TEXT, *asked), said.replace("3'", "'3'"))
-    assert sorted(path.name for path in tmp_path.iterdir()) in (["tiny"], ["explanation", "tiny"])
+    assert [path.name for path in tmp_path.iterdir()] in ([], ["explanation"])
 
 
 def test_options_of_answers_are_refused_by_hand(run_here: RunHere) -> None:

@@ -10,6 +10,7 @@ import attnviz
 from attnviz.models import attention
 from tests.attacks.endings import RunHere, notes, refused, worked
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 TEXT = "the film was not good but the acting saved it"
 UNTRAINED = ("--model", "random:4", "--d-model", "16")
 LESSON = 'attnviz lesson "a sentence" makes a page of the same steps, to explore'

@@ -5,6 +5,7 @@ All of it is held against SmolLM2-135M in four bits, which a package carries.
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -41,8 +42,13 @@ def repeated(smollm2: Decomposable) -> Stream:
     return take_apart(smollm2, f" {WORDS} {WORDS}")
 
 
-def take_apart(model: Decomposable, text: str, against: str | None = None) -> Stream:
-    return model.take_apart(text, "text", Question(against=against))
+@pytest.fixture(scope="module")
+def given(smollm2: Decomposable) -> Stream:
+    return take_apart(smollm2, GIVEN, against=" John")
+
+
+def take_apart(model: Decomposable, text: str, **question: Any) -> Stream:
+    return model.take_apart(text, "text", Question(**question))
 
 
 @pytest.mark.parametrize("head", INDUCTION, ids=str)
@@ -78,8 +84,8 @@ def test_a_reason_takes_half_of_a_look_of_ordinary_text(smollm2: Decomposable, s
     assert {"word", "place"} <= {*found}
 
 
-def test_the_heads_that_name_who_is_given_a_drink(smollm2: Decomposable) -> None:
-    found = explain_answer(take_apart(smollm2, GIVEN, against=" John"))
+def test_the_heads_that_name_who_is_given_a_drink(given: Stream) -> None:
+    found = explain_answer(given)
     assert (found.target.name, found.target.against) == (" Mary", " John")
     assert found.total == pytest.approx(found.logit, rel=1e-5)
     assert found.logit == pytest.approx(6.12, abs=0.01)
@@ -92,21 +98,19 @@ def test_the_heads_that_name_who_is_given_a_drink(smollm2: Decomposable) -> None
     assert abs(heads["23.0"]["removal"]) < 0.1  # what it writes others make up for
 
 
-def test_a_word_is_taken_with_its_space(smollm2: Decomposable) -> None:
+def test_a_word_is_taken_with_its_space(smollm2: Decomposable, given: Stream) -> None:
     """Both are tokens; the one that the model is rather going to write is meant."""
-    questions = [Question(target=f"{space}Mary", against=f"{space}John") for space in ("", " ")]
-    plain, spaced = (smollm2.take_apart(GIVEN, "text", question) for question in questions)
-    assert plain.subject.target == spaced.subject.target
-    assert (plain.subject.answer, plain.subject.against) == (spaced.subject.answer, spaced.subject.against)
+    plain, spaced = take_apart(smollm2, GIVEN, target="Mary", against="John").subject, given.subject
+    assert (plain.target, plain.answer, plain.against) == (spaced.target, spaced.answer, spaced.against)
 
 
-def test_every_row_of_weights_is_the_sum_of_who_wrote_the_keys(smollm2: Decomposable) -> None:
-    stream, rng = take_apart(smollm2, GIVEN), np.random.default_rng(0)
-    for layer in range(len(stream.blocks)):
-        head, query = rng.integers(9), rng.integers(1, len(stream.subject.ids))
-        stream.split_scores(HeadName(layer, int(head)), int(query))  # raises where it misses a weight by 5e-6
-    for answer, against in rng.choice(len(stream.logits), (20, 2)):
-        stream.split_logit(int(answer), int(against))  # or a logit by a share of 1e-5
+def test_every_row_of_weights_is_the_sum_of_who_wrote_the_keys(given: Stream) -> None:
+    rng = np.random.default_rng(0)
+    for layer in range(len(given.blocks)):
+        head, query = rng.integers(9), rng.integers(1, len(given.subject.ids))
+        given.split_scores(HeadName(layer, int(head)), int(query))  # raises where it misses a weight by 5e-6
+    for answer, against in rng.choice(len(given.logits), (20, 2)):
+        given.split_logit(int(answer), int(against))  # or a logit by a share of 1e-5
 
 
 def test_the_documents_example_is_what_is_printed() -> None:

@@ -65,41 +65,28 @@ def test_a_run_that_ran_out_of_patience_goes_on_to_its_end(tmp_path: Path) -> No
     assert content(tmp_path / "model") == content(tmp_path / "whole")
 
 
-class Killed(BaseException):
-    """As if the process were gone."""
-
-
 @pytest.mark.slow
 def test_killed_at_a_file_of_each_kind(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before a file of each kind, with a half-written one left: the second run ends with the same bytes."""
-    left = 0
+    """Of a folder as it was before a file of each kind, with a half-written one: it ends with the same bytes."""
+    folders: list[Path] = []
 
-    def killing(act: Callable[..., None]) -> Callable[..., None]:
-        def act_or_die(path: Path, *data: bytes) -> None:
-            nonlocal left
-            left -= 1
-            if left < 0:
-                leave_part(path.parent)
-                raise Killed
+    def keeping(act: Callable[..., None]) -> Callable[..., None]:
+        def keep_and_act(path: Path, *data: bytes) -> None:
+            folders.append(tmp_path / str(len(folders)))
+            shutil.copytree(path.parent, folders[-1])
+            leave_part(folders[-1])
             act(path, *data)
 
-        return act_or_die
+        return keep_and_act
 
-    for n_files in (0, 1, 3, 6, 8, 10, 12, 13):  # of two epochs each file once
-        folder = tmp_path / str(n_files)
-        left = n_files
-        with monkeypatch.context() as patch:
-            for act in (store.write, store.remove):
-                patch.setattr(store, act.__name__, killing(act))
-            try:
-                finished(SPEC, folder)
-            except Killed:
-                pass
-            else:
-                break
-        finished(replace(SPEC, resume=True), folder)
-        assert content(folder) == content(run), n_files
-    assert n_files == 1 + 2 * 4 + 3 + 1, "state, two epochs of model and state, what is said of it, and the state goes"
+    with monkeypatch.context() as patch:
+        for act in (store.write, store.remove):
+            patch.setattr(store, act.__name__, keeping(act))
+        finished(SPEC, tmp_path / "whole")
+    assert len(folders) == 1 + 2 * 4 + 3 + 1, "state, two epochs of model and state, what is said of it, the state goes"
+    for killed in (folders[n_files] for n_files in (0, 1, 3, 6, 8, 10, 12)):
+        finished(replace(SPEC, resume=True), killed)
+        assert content(killed) == content(run), killed
 
 
 # Damage
