@@ -109,8 +109,9 @@ def test_six_models_ship() -> None:
 
 
 @pytest.mark.parametrize("model", ["single", "multi-8"])
-def test_a_head_has_one_name_whoever_is_asked(model: str, tmp_path: Path) -> None:
+def test_a_head_has_one_name_whoever_is_asked(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The card, the record, the picture, the page, the terminal, the table, the lesson, the survey and its atlas."""
+    monkeypatch.setattr("attnviz.commands.survey.facts.N_RANDOM", 2)  # the names are of the model's own measuring
     at, text = str(SHIPPED / model), "the film was not good but the acting saved it ( and the plot )"
     names = [str(row[2]) for row in table(card_report(load_metrics(SHIPPED / model)), "heads").rows]
     shown = report(
