@@ -66,13 +66,13 @@ def reviews() -> tuple[str, ...]:
 
 def test_shards_in_any_order_and_a_run_that_was_left_give_the_bytes_of_one_run(tmp_path: Path) -> None:
     """Files and all: the pictures too."""
-    found = run(tmp_path / "whole", null=("random,shuffled",), layers=2, model="random:2", d_model=8)
-    options = {"null": ("random,shuffled",), "layers": 2, "model": "random:2", "d_model": 8}
-    for number in (3, 1, 2, 7, 5, 6, 4):  # of the six blocks none is left for the last part
-        run(tmp_path / f"part-{number}", shard=f"{number}/7", **options)
-    merged(tmp_path / "merged", [tmp_path / f"part-{number}" for number in (2, 7, 3, 1, 4, 6, 5)])
+    options: Any = {"split": "train[:8]", "null": ("random,shuffled",), "layers": 2, "model": "random:2", "d_model": 8}
+    found = run(tmp_path / "whole", **options)
+    for number in (3, 1, 2, 5, 4):  # of the four blocks none is left for the last part
+        run(tmp_path / f"part-{number}", shard=f"{number}/5", **options)
+    merged(tmp_path / "merged", [tmp_path / f"part-{number}" for number in (2, 3, 5, 1, 4)])
     reached = leave(tmp_path / "left", **options)
-    assert reached.if_left == (f"{tmp_path}/left holds 6 of 12 texts; the same command goes on",)
+    assert reached.if_left == (f"{tmp_path}/left holds 6 of 8 texts; the same command goes on",)
     assert not load_files(tmp_path / "left").is_whole
     killed = tmp_path / "killed"  # when two of three files were written: they hold what the last does not know of
     shutil.copytree(tmp_path / "left", killed)
@@ -80,14 +80,14 @@ def test_shards_in_any_order_and_a_run_that_was_left_give_the_bytes_of_one_run(t
         shutil.copy(tmp_path / "whole" / name, killed / name)
     run(killed, **options)
     again = [*survey(build(SurveySpec, out=str(tmp_path / "left"), **{**FAST, **options}))]
-    said = f"{tmp_path}/left holds 6 of 12 texts, which are not measured again; --fresh begins anew"
+    said = f"{tmp_path}/left holds 6 of 8 texts, which are not measured again; --fresh begins anew"
     assert next(event.notices for event in again if isinstance(event, Progress)) == (said,)
     whole = content(tmp_path / "whole")
     assert set(whole) == {NAME, "moments.parquet", "texts-00000.parquet", "distance.png", "atlas.png"}
     assert content(tmp_path / "merged") == whole
     assert content(tmp_path / "left") == whole
     assert content(killed) == whole
-    assert report(found).title == "random:2 over sample train[:12]"
+    assert report(found).title == "random:2 over sample train[:8]"
 
 
 def test_numbers_are_those_of_a_plain_loop(tmp_path: Path, reviews: tuple[str, ...]) -> None:
@@ -243,7 +243,7 @@ def test_a_random_model_is_labelled_nothing(tmp_path: Path) -> None:
 
 def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
     """Of 72 made-up heads four have a name: what names them is listed, in 30 lines."""
-    run(tmp_path, model="random:12", d_model=24, layers=6, null=("random",))
+    run(tmp_path, model="random:12", d_model=24, layers=6, null=("random",), split="train[:4]")
     found = load_files(tmp_path)
     attended = {(row["kind"], row["name"]): row for row in found.attended.rows()}
     for head, offset, share in (("0.3", "-1", 0.6), ("3.4", "-1", 0.9), ("5.5", "2", 0.7)):
