@@ -25,7 +25,6 @@ from tests.attacks.endings import RunHere, document, worked
 transformers = pytest.importorskip("transformers", reason=made.NEEDS)
 
 TEXT = "the cat the mat"
-MARY = "When Mary and John went to the store, John gave a drink to"
 TINY = ModelOptions(model="smollm2", device="cpu")
 
 
@@ -216,7 +215,7 @@ def test_the_real_decoder_knows_who_gets_the_drink_and_has_the_heads_that_it_is_
     """That files are read as the library reads them, to the bit, is tested of the small one above."""
     model = made.decoder()
     assert (model.n_layers, model.n_heads, model.n_parameters) == (30, 9, SMOLLM2.n_parameters)
-    ids = torch.tensor([model.encode(MARY).source.ids])
+    ids = torch.tensor([model.encode("When Mary and John went to the store, John gave a drink to").source.ids])
     with torch.inference_mode():
         probabilities = model.loaded.headed(input_ids=ids).logits[0, -1].softmax(-1)
     (mary,) = model.loaded.tokenizer.encode(" Mary").ids

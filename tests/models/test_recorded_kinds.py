@@ -20,7 +20,7 @@ from tests.models.structures import STATES, Attention, Module, Stack, linears
 def by_talking_heads(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """A linear map over heads, between softmax and values (Shazeer et al. 2020)."""
     weights = (query @ key.mT / 2).softmax(-1)
-    return functional.linear(weights.permute(0, 2, 3, 1), drawn(1, 4, 4)).permute(0, 3, 1, 2) @ value
+    return torch.einsum("bhij,hg->bgij", weights, nn.Parameter(drawn(1, 4, 4))) @ value
 
 
 def groups(maps: Recording) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]]:
@@ -39,10 +39,12 @@ def test_layers_that_are_lists_count_by_the_outer_number() -> None:
 
 
 def test_stages_of_different_sizes_are_a_group_each() -> None:
-    """As in Swin, where several tokens become one between two stages."""
-    stages = [nn.Sequential(Attention(2), Attention(2)), nn.Sequential(*(Attention(4) for _ in range(3)))]
-    maps = recorded(lambda: Stack(stages).eval()(STATES))
-    assert groups(maps) == [("layers.0.*", (0, 1), (2, 2, 5, 5)), ("layers.1.*", (0, 1, 2), (3, 4, 5, 5))]
+    """As in Swin or a U-Net, where several tokens become one between two stages. Two texts stay two."""
+    pool = Module(lambda own, states: functional.avg_pool1d(own.conv(states.mT), 3).mT, conv=nn.Conv1d(16, 16, 3, 1, 2))
+    stages = [nn.Sequential(Attention(2), Attention(2)), pool, nn.Sequential(*(Attention(4) for _ in range(3)))]
+    maps = recorded(lambda: nn.Sequential(*stages).eval()(drawn(2, 2, 5, 16)))
+    assert groups(maps) == [("0.*", (0, 1), (2, 2, 5, 5))] * 2 + [("2.*", (0, 1, 2), (3, 4, 2, 2))] * 2
+    assert maps.not_seen.endswith(": 1.conv (convolution).")
 
 
 def test_a_module_that_attends_twice_with_other_rows_is_two_groups() -> None:
@@ -161,12 +163,12 @@ def test_latents_that_read_the_tokens_are_not_called_like_them() -> None:
 
     def forward(own: Any, states: Tensor) -> Any:
         latents = own.read(own.latents.expand(len(states), -1, -1), states)
-        return own.own(latents, latents)
+        return own.read(own.own(latents, latents), states)
 
     model = Module(forward, latents=nn.Parameter(torch.randn(1, 3, 16)), read=cross(), own=cross())
     maps = recorded(lambda: model(STATES), tokens=list("abcde"))
     read, own = maps
-    assert (read.queries.pieces, read.keys.pieces) == (("⟨query 0⟩", "⟨query 1⟩", "⟨query 2⟩"), tuple("abcde"))
+    assert (read.queries.pieces, read.keys.pieces) == (tuple("012"), tuple("abcde"))
     assert own.queries.pieces == own.keys.pieces == ("⟨mixed 0⟩", "⟨mixed 1⟩", "⟨mixed 2⟩")
     with pytest.raises(InvalidRecord, match="4 names in tokens"), attnviz.record(tokens=list("abcd")):
         model(STATES)

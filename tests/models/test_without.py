@@ -25,7 +25,6 @@ from tests.pretrained import NEEDS, built, saved, tokenizer
 
 TEXT, OTHER = "the acting saved the film but it was not good", "a cat sat on the mat"
 CAUSAL = "AutoModelForCausalLM"
-D_VALUE = 4
 # Where what heads give is projected, by the kind of model.
 PROJECTED: dict[str, Callable[[Any, int], nn.Module]] = {
     "bert": lambda model, layer: model.bert.encoder.layer[layer].attention.output.dense,
@@ -41,7 +40,7 @@ def hooked(modules: dict[tuple[int, int], nn.Module], values: dict[tuple[int, in
     """By hand: what these heads give is replaced before it is projected."""
     with ExitStack() as stack:
         for (layer, head), module in modules.items():
-            stack.enter_context(replaced(module, head, values[layer, head], D_VALUE))
+            stack.enter_context(replaced(module, head, values[layer, head]))
         yield
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from attnviz.models.capture.call import Keeper, Kept
 from attnviz.models.capture.captured import NO_SCORE, ROUNDED, find_allowed, read_kernel, refuse_dropout
-from attnviz.models.capture.follow import Operation
+from attnviz.models.capture.follow import Operation, list_tensors
 from attnviz.models.capture.ids import NOTHING, Ids, Known, Softmax, collapse, is_learned, nobody, row_of
 
 MISSED = 1e-3  # by which a row of weights may miss 1
@@ -47,7 +47,7 @@ class Rule:
 
     def multiply(self, of: Operation) -> None:
         """Look at a product of matrices, of which either side may hold the weights."""
-        sides = of.tensors[-2:]
+        sides = list(list_tensors(of.args))[-2:]
         known = [Known(nobody(side.shape)) if is_learned(side) else self._store.get(side) or NOTHING for side in sides]
         is_unknown = any(map(is_learned, sides)) and any(each is NOTHING for each in known)
         if is_unknown or not of.result.is_floating_point():
@@ -137,7 +137,7 @@ class Rule:
             ids = one[..., :1].expand(shape)
         elif two is not None and along[1]:
             ids = store.make(store.lay_out(two, (*shape[:-2], two.shape[-2])), shape)
-        elif two is not None:
+        elif two is not None and not (one is None and store.is_nobodys(two)):
             ids = two[..., :1, :].expand(shape)
         if is_read and two is not None and not any(along) and not store.is_nobodys(two):
             across = two[..., :1, :].expand(shape)
@@ -156,7 +156,7 @@ class Rule:
         # row weighs is one token, as its experts or its earlier layers are, it is none, unless each text has one token,
         # which attends to itself.
         if self._store.is_nobodys(ids):  # a memory, or vectors of experts: which of them, numbers do not tell
-            return is_plain and n_keys > 1 and weights.ndim > 2
+            return is_plain and n_keys > 1 and weights.ndim > 2 and is_distribution(weights, known)
         if ids is None:
             fits = softmax is None or len(softmax.shape) < 3 or weights.ndim > 2
             if not fits or (softmax is None and known.ids is not None):

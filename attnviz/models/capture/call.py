@@ -107,21 +107,21 @@ def arrange(
 
     Heads may stand on the axis of rows or on that of queries, in any order, and queries of one text in several rows of
     the product: all that is counted is how often each looks at the same keys. Where heads chose queries of their own,
-    no query has a name. Where nothing is known of any, `n_heads` rows at a time are those of a text.
+    no query has a name. Where nothing is known of any, or all is learned, `n_heads` rows at a time are of one text.
 
     `sizes`: how many rows, queries and keys a product has.
     """
     n_rows, n_queries, n_keys = sizes
-    if of_keys is None:
-        return Arranged(None, (n_rows // max(1, n_heads), n_heads, n_queries, n_keys), None, None)
-    keys, places = of_keys.numpy(), np.arange(n_rows * n_queries).reshape(n_rows, n_queries)
+    places = np.arange(n_rows * n_queries).reshape(n_rows, n_queries)
     queries = np.full((n_rows, n_queries), NOBODY) if of_queries is None else of_queries.numpy()
+    keys = np.full((n_rows, n_keys), NOBODY) if of_keys is None else of_keys.numpy()
     apart = np.where(queries < 0, -2 - np.arange(n_queries), queries)  # of nobody, told from others by its place
     # Rows of the product whose queries are of one text and that look at the same keys belong together: they are its
     # heads, or parts of its queries. If texts do not all have as many of them, each row stands for itself.
     together: dict[tuple[bytes, int], list[int]] = defaultdict(list)
-    for row in range(n_rows):
-        together[keys[row].tobytes(), int(row_of(queries[row].max(initial=NOBODY)))].append(row)
+    for row, asking in enumerate(queries.max(axis=1, initial=NOBODY).tolist()):
+        text = row_of(asking) if max(asking, keys[row].max(initial=NOBODY)) >= 0 else row // n_heads
+        together[keys[row].tobytes(), text].append(row)
     members = list(together.values())
     if len(set(map(len, members))) > 1:
         members = [[row] for row in range(n_rows)]
@@ -131,14 +131,13 @@ def arrange(
         tables = [np.arange(len(rows) * n_queries).reshape(len(rows), -1) for rows in members]
     placed = np.stack([places[rows].ravel()[table] for rows, table in zip(members, tables, strict=True)])
     asking = queries.ravel()[placed[:, 0]]
-    known = is_known and bool((asking >= 0).any())
     # Most models lay their heads out in this very order, and then no weight is moved.
     is_natural = np.array_equal(placed.ravel(), places.ravel())
     return Arranged(
         None if is_natural else torch.from_numpy(placed),
         (*placed.shape, n_keys),
-        asking if known else np.full_like(asking, NOBODY),
-        keys[[rows[0] for rows in members]],
+        asking if is_known else np.full_like(asking, NOBODY),
+        None if of_keys is None else keys[[rows[0] for rows in members]],
     )
 
 

@@ -291,7 +291,7 @@ class Follower:
         if given is None or self.store.varies(given, 1):  # channels come before places
             given = self.store.seed((len(states), *states.shape[2:]))[:, None].expand(states.shape)
             self.store.put(states, Known(given))
-        elif weight.shape[2:].numel() > 1 and states.shape[2:] == of.result.shape[2:]:
+        elif weight.shape[2:].numel() > 1 and {*of.args[3]} == {1}:
             self._note("convolution")
         if states.shape[2:] != of.result.shape[2:]:
             given = self.store.seed((len(of.result), *of.result.shape[2:]))[:, None]

@@ -140,7 +140,7 @@ class Store:
     def seed(self, shape: Sequence[int], is_new: bool = False) -> Ids:
         """Make new tokens: rows are the first axis of several, places all others."""
         n_rows = shape[0] if len(shape) > 1 else 1
-        n_places = max(1, torch.Size(shape).numel() // max(1, n_rows))
+        n_places = torch.Size(shape).numel() // max(1, n_rows)
         first = len(self.families) << PLACE_BITS + ROW_BITS
         self.families.append(Family(n_places, False, n_rows, is_new))
         rows = torch.arange(n_rows)[:, None] << PLACE_BITS
@@ -165,8 +165,8 @@ class Store:
 
     def make(self, keys: Ids | None, shape: Sequence[int]) -> Ids | None:
         """Make new tokens of [row, key], one for each query of [… query d]; the same for the same keys."""
-        if keys is None:
-            return None
+        if keys is None or self.is_nobodys(keys):
+            return None if keys is None else nobody(shape)
         apart, of_row = torch.unique(keys, dim=0, return_inverse=True)
         made = self.mix(apart[:, :1].expand(-1, shape[-2]).contiguous(), apart)[of_row]
         return made.view(*shape[:-1], 1).expand(tuple(shape))

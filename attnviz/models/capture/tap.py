@@ -70,7 +70,8 @@ def _name(func: Any) -> tuple[str, bool]:
         return str(func.__name__), False
     space, _, name = func._schema.name.partition("::")
     name = name if space == "aten" else f"{space}::{name}"
-    return str(name if name.startswith("_") else name.rstrip("_")), space == "aten" and func._can_decompose()
+    is_composite = space == "aten" and torch._C._dispatch_has_kernel(func.name()) and func._can_decompose()
+    return str(name if name.startswith("_") else name.rstrip("_")), is_composite
 
 
 BIAS_MODULE = "torch.nn.attention.bias"

@@ -8,7 +8,7 @@ query attends to, or what attention_mask says. Where ids are not known, as many 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import compress, count, cycle, groupby
+from itertools import compress, count, groupby
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -226,24 +226,24 @@ class PassLabels:
     def label(self, group: Group) -> list[AxisLabels]:
         """Say what the queries and keys of each row are called."""
         queries, keys = group.sides[:2]
-        alike = all(map(np.array_equal, group.sides, cycle((queries, keys))))
+        alike = [all(np.array_equal(ids, own) for ids in group.sides[at::2]) for at, own in enumerate((queries, keys))]
         both = np.concatenate([queries, keys], axis=1)
         texts = [int(row_of(ids[ids >= 0][0])) if (ids >= 0).any() else row for row, ids in enumerate(both)]
         n_texts = max(1, len({*texts}))
         n_windows = len(texts) // n_texts
         once = any(rows is not None and len(rows) == 1 for rows in (self._names.tokens, self._names.keys))
         guess = SHARED.format(n_texts) if once and n_texts > 1 else ""
-        if not alike:
+        if not all(alike):
             guess = WINDOWS if n_windows > 1 else MOVED
         attended = np.any([call.attended for call in group.calls], axis=0)
-        kept_keys = np.where((keys >= 0) & alike, ~np.isin(keys, self._padding), attended)
-        kept_queries = ~np.isin(queries, self._padding) | (not alike)
+        kept_keys = np.where((keys >= 0) & alike[1], ~np.isin(keys, self._padding), attended)
+        kept_queries = ~np.isin(queries, self._padding) | (not alike[0])
         found = []
         for row, text in enumerate(texts):
-            same = np.array_equal(queries[row], keys[row])
+            same = np.array_equal(queries[row], keys[row]) and alike[0] == alike[1]
             kept = (kept_keys if same else kept_queries)[row]
-            of_keys = self._call(keys[row], kept_keys[row], alike)
-            of_queries = of_keys if same else self._call(queries[row], kept, alike, text)
+            of_keys = self._call(keys[row], kept_keys[row], alike[1])
+            of_queries = of_keys if same else self._call(queries[row], kept, alike[0], text)
             grid = self._names.grid if of_keys.pieces in (self._names.keys or ()) else None
             window = (texts[:row].count(text), n_windows) if n_windows > 1 else ()
             found.append(AxisLabels(of_queries, of_keys, kept, kept_keys[row], guess, grid, text, *window))
