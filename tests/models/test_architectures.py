@@ -32,7 +32,6 @@ ARCHITECTURES = (
     "splinter stablelm starcoder2 switch_transformers t5 tapas umt5 visual_bert vit wav2vec2 whisper xglm xlm "
     "xlm-roberta zaya "
 )
-SLOW = ("falcon_h1",)
 OWN = ("encoder_attentions", "decoder_attentions", "cross_attentions", "attentions")
 
 
@@ -53,7 +52,7 @@ def inputs(model: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind in SLOW)) for kind in ARCHITECTURES.split()]
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind == "falcon_h1")) for kind in ARCHITECTURES.split()]
 )
 def test_weights_are_the_models_own(kind: str) -> None:
     eager = built(kind, "eager")

@@ -174,6 +174,12 @@ def test_latents_that_read_the_tokens_are_not_called_like_them() -> None:
         model(STATES)
 
 
+def test_two_texts_that_a_model_joins_are_a_batch() -> None:
+    both = Module(lambda own, *ids: own.do(torch.cat(ids)), do=nn.Sequential(nn.Embedding(9, 16), Attention()))
+    maps = recorded(lambda: both(torch.tensor([[1, 2]]), torch.tensor([[3, 4]])), tokens=[list("ab"), list("cd")])
+    assert [one.keys.pieces for one in maps] == [("a", "b"), ("c", "d")]
+
+
 def test_two_texts_that_read_each_other_have_their_own_names() -> None:
     def forward(_: nn.Module, one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
         scores = one @ other.mT

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map_only
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from attnviz.models.capture.ids import NOBODY, NOTHING, PLANES, Ids, Known, Store, is_learned, nobody, reshape
+from attnviz.models.capture.ids import NOBODY, NOTHING, PLANES, Ids, Known, Store, is_learned, nobody, reshape, row_of
 
 SHAPED = {"view", "_unsafe_view", "_reshape_alias", "reshape"}
 WHOLE = {"layer_norm", "reshape", "dropout", "contiguous", "to"}  # made of other operators, and followed as they are
@@ -34,7 +34,7 @@ COMPLEX: dict[str, Callable[[Ids], Ids]] = {
 }
 CHOICES = {"index", "indices", "mask", "condition"}  # arguments that say which numbers, and hold none that move
 VALUES = {"self", "other", "value"}  # arguments that are numbers, also where they are no tensors
-REPEATING = {"repeat", "index", "index_select", *SHAPED}  # rows, where one was laid out several times before
+REPEATING = {"cat", "repeat", "index", "index_select", *SHAPED}  # rows, where texts have one number, or are one
 COPIES = {"clone", "_to_copy", "detach", "alias", "lift_fresh", "native_dropout", "nan_to_num", "masked_fill", "copy"}
 COPIES |= {"contiguous", "to", "dropout", "_conj"}
 RUNNING = {
@@ -212,7 +212,8 @@ class Follower:
                 shape = tuple(result.shape) if is_longer else softmax.shape
                 own = softmax._replace(shape=shape, is_cut=softmax.is_cut or is_cut)
             if of.name in REPEATING and one is not None and one.ndim == 2 and result.dtype == torch.int64:
-                firsts = one[:, 0]  # texts that a model reads several times, as beams, are texts of their own
+                # Texts that a model reads several times, as beams, are texts of their own, as are those it joins.
+                firsts = row_of(one[:, 0][one[:, 0] >= 0])
                 one = self.store.seed(one.shape) if len(torch.unique(firsts)) < len(firsts) else one
             self.store.put(result, joined._replace(ids=one, softmax=own, columns=across, allowed=passing))
 
