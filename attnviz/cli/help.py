@@ -22,13 +22,13 @@ def write_command_help(name: str, spec: type[Any], *, is_full: bool = False) -> 
     is_full |= len(options) <= MAX_OPTIONS
     panels: dict[str, list[tuple[str, str]]] = {}
     for option in sorted(options, key=lambda option: PANELS.index(option.option.panel)):
-        if is_full or option.option.is_common or _is_argument(option):
+        if is_full or option.option.is_common or option.option.panel == ARGUMENT:
             panels.setdefault(option.option.panel, []).append((_write_option(option), _describe_option(option)))
     panels["Options"] = [(", ".join(HELP_OPTIONS), "Show this message and exit.")]
     if not is_full:
         panels["Options"].append((HELP_ALL, f"Show all {len(options)} options."))
     width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
-    places = [_write_placeholder(option) for option in options if _is_argument(option)]
+    places = [_write_placeholder(option) for option in options if option.option.panel == ARGUMENT]
     lines = [" ".join(["Usage: attnviz", name, "[OPTIONS]", *places])]
     for paragraph in (spec.__doc__ or "").split("\n\n"):
         lines += ["", *wrap(" ".join(paragraph.split()), width, initial_indent="  ", subsequent_indent="  ")]
@@ -49,10 +49,6 @@ def _lay_out_columns(rows: list[tuple[str, str]], width: int) -> Iterator[str]:
         yield from (" " * indent + line for line in lines)
 
 
-def _is_argument(option: FlatOption) -> bool:
-    return option.option.panel == ARGUMENT
-
-
 def _write_placeholder(option: FlatOption) -> str:
     if option.default is None:
         return f"[{option.option.metavar}]"
@@ -61,7 +57,7 @@ def _write_placeholder(option: FlatOption) -> str:
 
 def _write_option(option: FlatOption) -> str:
     """Write an option: its flag, and what stands behind it."""
-    if _is_argument(option):
+    if option.option.panel == ARGUMENT:
         return str(option.option.metavar)
     flag = (option.option.flags or option.flag).replace("/", " / ")
     if option.option.short:

@@ -40,11 +40,8 @@ COMPLETE_VARIABLE = "_ATTNVIZ_COMPLETE"  # set by a shell that wants to know wha
 WHOLE_NUMBER = re.compile(r"[-+]?[0-9]{1,18}")
 DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 HELP_NAMES = ("help", "help_all")  # which of its flags names the option is left to chance
-NO_TYPER_DEFAULTS = {
-    **dict.fromkeys(HELP_NAMES, False),
-    "install_completion": False,
-    "show_completion": False,
-}  # else typer reads a None
+# Else typer reads a None.
+NO_TYPER_DEFAULTS = dict.fromkeys((*HELP_NAMES, "install_completion", "show_completion"), False)
 
 
 def parse_and_run(arguments: Sequence[str], commands: Sequence[Command]) -> int:

@@ -4,12 +4,14 @@ import gc
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TextIO
 
 DEFAULT_THRESHOLDS = gc.get_threshold()
+AT_IT = 5.0  # seconds in which a run ends that was asked to
 END_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
@@ -63,12 +65,16 @@ def resume_gc() -> None:
 def interrupt_on_end_signals() -> None:
     """Interrupt the run when it is asked to end, or the terminal leaves.
 
-    Nothing half-written stays, no process and no folder.
+    Nothing half-written stays, no process and no folder. Asked again at once, as by whoever ends a group of processes,
+    it is at it. Asked again later it may have heard nothing: Python drops what is raised while an object is destroyed.
     """
+    asked = float("-inf")
 
     def interrupt(number: int, _: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_IGN)  # asked twice, it is at it
-        raise KeyboardInterrupt
+        nonlocal asked
+        if time.monotonic() - asked > AT_IT:
+            asked = time.monotonic()
+            raise KeyboardInterrupt
 
     for number in END_SIGNALS:
         if signal.getsignal(number) is signal.SIG_DFL:  # not where nohup has it ignored

@@ -1,12 +1,16 @@
-"""What the command line sets for the process: its threads, and when garbage is looked for."""
+"""What the command line sets for the process: its threads, when garbage is looked for, and how it is asked to end."""
 
 import os
+import signal
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from attnviz.cli import process
 from tests.process import ROOT, bare_environment, said_by
 
 # Bits prove nothing here: on some processors two threads add in the same order as one.
@@ -61,3 +65,20 @@ assert gc.collect() >= 9
 def test_after_the_imports_garbage_is_looked_for_as_ever(tmp_path: Path) -> None:
     done = said_by([sys.executable, "-c", LATER], cwd=ROOT, env=bare_environment(tmp_path))
     assert done.returncode == 0, done.stderr
+
+
+# --- Signals that ask for the end ---
+
+
+def test_an_end_that_python_dropped_is_heeded_when_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it drops what is raised while an object is destroyed. Asked twice at once is asked once."""
+    handlers: dict[int, Any] = {}
+    monkeypatch.setattr(signal, "signal", handlers.__setitem__)
+    monkeypatch.setattr(process, "AT_IT", 0.2)
+    process.interrupt_on_end_signals()
+    with pytest.raises(KeyboardInterrupt):
+        handlers[signal.SIGTERM](signal.SIGTERM, None)
+    handlers[signal.SIGTERM](signal.SIGTERM, None)
+    time.sleep(0.3)
+    with pytest.raises(KeyboardInterrupt):
+        handlers[signal.SIGTERM](signal.SIGTERM, None)
