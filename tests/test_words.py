@@ -74,13 +74,9 @@ def named_by_a_participle(tree: ast.AST) -> list[str]:
         node.name
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef)
-        and not any(map(is_value, node.decorator_list))
+        and not any(re.search("property|contextmanager", ast.unparse(each)) for each in node.decorator_list)
         and is_participle(node.name)
     ]
-
-
-def is_value(decorator: ast.expr) -> bool:
-    return bool(re.search("property|contextmanager", ast.unparse(decorator)))
 
 
 def is_participle(name: str) -> bool:

@@ -26,10 +26,6 @@ def grids(of: Report) -> list[Any]:
     return [picture for picture in of.pictures if isinstance(picture, HeatmapGrid)]
 
 
-def report_of_previous(maps: AttentionMaps, **options: str | None) -> Report:
-    return report(maps, FigureOptions(measure=("to_previous",), **options))  # type: ignore[arg-type]
-
-
 def test_up_to_24_heads_each_has_a_picture() -> None:
     shown = report(many(4, 6))
     assert len(names(shown)) == 25
@@ -76,7 +72,7 @@ def test_sorted_heads_are_the_first_by_the_measure_asked_for() -> None:
     maps = many()
     values = maps.weights[..., np.arange(1, 6), np.arange(5)].sum(axis=-1) / 6  # of to_previous
     twelve = [f"{n // 6}.{n % 6}" for n in np.argsort(-values, axis=None, kind="stable")[:12]]
-    shown = report_of_previous(maps, sort="to_previous")
+    shown = report(maps, FigureOptions(measure=("to_previous",), sort="to_previous"))
     heads = table(shown, "heads")
     assert heads.first == tuple(range(12))
     assert [f"{row[0]}.{row[1]}" for row in heads.rows[:12]] == twelve

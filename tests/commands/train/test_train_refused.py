@@ -11,7 +11,6 @@ import torch
 from attnviz import store
 from attnviz.commands.train.inputs import STATE, train_inputs
 from attnviz.commands.train.spec import MAX_LAYERS, MAX_LENGTH, TrainSpec
-from attnviz.commands.train.training import Training
 from attnviz.errors import ExecutionError, InvalidOption, InvalidSource, InvalidText, OutputError
 from attnviz.models import checkpoint
 from attnviz.options import replace_values
@@ -88,10 +87,6 @@ def test_a_text_without_tokens_is_named_by_its_place_in_the_data(table: Callable
         finished(replace_values(SPEC, dataset=data, split="train[2:]"), tmp_path / "model")
 
 
-def make_nan(training: Training) -> None:
-    training.classifier.output.weight.data.fill_(torch.nan)
-
-
 @pytest.mark.parametrize(
     ("spec", "after", "said", "left", "n_done"),
     [
@@ -105,7 +100,7 @@ def test_training_that_diverges(
 ) -> None:
     """What is no number is kept neither as a model nor as a state."""
     with monkeypatch.context() as patch:
-        after_step(patch, after, make_nan)
+        after_step(patch, after, lambda training: training.classifier.output.weight.data.fill_(torch.nan))
         with pytest.raises(ExecutionError, match=f"diverged: {said}.*--learning-rate"):
             finished(spec, tmp_path / "model")
     assert set(content(tmp_path / "model")) == left
