@@ -166,18 +166,18 @@ def test_latents_that_read_the_tokens_are_not_called_like_them() -> None:
         return own.read(own.own(latents, latents), states)
 
     model = Module(forward, latents=nn.Parameter(torch.randn(1, 3, 16)), read=cross(), own=cross())
-    maps = recorded(lambda: model(STATES), tokens=list("abcde"))
-    read, own = maps
+    read, own = recorded(lambda: model(STATES), tokens=list("abcde"))
     assert (read.queries.pieces, read.keys.pieces) == (tuple("012"), tuple("abcde"))
     assert own.queries.pieces == own.keys.pieces == ("⟨mixed 0⟩", "⟨mixed 1⟩", "⟨mixed 2⟩")
     with pytest.raises(InvalidRecord, match="4 names in tokens"), attnviz.record(tokens=list("abcd")):
         model(STATES)
 
 
-def test_two_texts_that_a_model_joins_are_a_batch() -> None:
-    both = Module(lambda own, *ids: own.do(torch.cat(ids)), do=nn.Sequential(nn.Embedding(9, 16), Attention()))
+def test_two_texts_that_a_model_joins_and_turns_are_a_batch_in_their_order() -> None:
+    of = {"first": nn.Sequential(nn.Embedding(9, 16), Attention()), "second": Attention()}
+    both = Module(lambda own, *ids: own.second(own.first(torch.cat(ids)).flip(0)), **of)
     maps = recorded(lambda: both(torch.tensor([[1, 2]]), torch.tensor([[3, 4]])), tokens=[list("ab"), list("cd")])
-    assert [one.keys.pieces for one in maps] == [("a", "b"), ("c", "d")]
+    assert [one.keys.pieces for one in maps] == [("a", "b"), ("c", "d")] * 2
 
 
 def test_two_texts_that_read_each_other_have_their_own_names() -> None:

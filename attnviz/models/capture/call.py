@@ -117,12 +117,13 @@ def arrange(
     keys = np.full((n_rows, n_keys), NOBODY) if of_keys is None else of_keys.numpy()
     apart = np.where(queries < 0, -2 - np.arange(n_queries), queries)  # of nobody, told from others by its place
     # Rows of the product whose queries are of one text and that look at the same keys belong together: they are its
-    # heads, or parts of its queries. If texts do not all have as many of them, each row stands for itself.
+    # heads, or parts of its queries. If texts do not all have as many of them, each row stands for itself. Texts stand
+    # in the order in which they were read, also where a model sorts them between two layers.
     together: dict[tuple[bytes, int], list[int]] = defaultdict(list)
     for row, asking in enumerate(queries.max(axis=1, initial=NOBODY).tolist()):
         text = row_of(asking) if max(asking, keys[row].max(initial=NOBODY)) >= 0 else row // n_heads
         together[keys[row].tobytes(), text].append(row)
-    members = list(together.values())
+    members = [rows for _, rows in sorted(together.items(), key=lambda each: each[0][1])]
     if len(set(map(len, members))) > 1:
         members = [[row] for row in range(n_rows)]
     tables = [_find_heads(apart[rows]) for rows in members]
