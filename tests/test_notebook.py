@@ -145,7 +145,7 @@ def test_figures_are_ones_own_or_on_given_axes() -> None:
 
 @pytest.mark.parametrize(
     ("layout", "n_rows", "n_columns", "size"),
-    [("none", 1, 2, 6), ("constrained", 1, 2, 6), ("tight_layout", 2, 4, 6)],
+    [("none", 1, 2, 6), ("constrained", 1, 2, 6), ("tight_layout", 2, 3, 4.5)],
 )
 def test_maps_on_given_axes_lie_on_nothing_else(layout: Any, n_rows: int, n_columns: int, size: float) -> None:
     """What has no room is left out: a whole row of labels keeps them, a crowd of maps keeps its cells."""

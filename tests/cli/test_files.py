@@ -13,7 +13,7 @@ from attnviz.cli.printing import write_documents
 from attnviz.running import Result
 from tests.attacks.endings import RunHere, check_whole, refused, worked
 from tests.commands.train.runs import TINY
-from tests.made import content, random_maps
+from tests.made import content, draw_nothing, random_maps
 
 
 def pictures(*stems: str, formats: str = "png") -> set[str]:
@@ -159,7 +159,8 @@ SENTENCE = "not a good film , but the acting saves it"
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What a browser was asked to show."""
+    """What a browser was asked to show, of runs whose pictures do not matter."""
+    draw_nothing(monkeypatch)
     asked: list[str] = []
 
     def show(address: str) -> bool:
@@ -170,7 +171,6 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     "command",
     [

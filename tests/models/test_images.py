@@ -62,11 +62,10 @@ def test_patches_have_the_places_that_the_image_has_them_in(kind: str, tmp_path:
     maps = attnviz.attention(photo, model=folder, device="cpu")
     *_, markers, shape = KINDS[kind]
     assert [*maps.keys.pieces] == [*markers, *(f"{row},{column}" for row, column in np.ndindex(*shape))]
-    read = Photo.open(Path(photo))
-    opened: Any = find_model(ModelOptions(model=folder, device="cpu")).open([read])
+    ready = transformers.CLIPImageProcessorPil.from_pretrained(folder)(Image.open(photo), return_tensors="pt")
     eager = transformers.AutoModel.from_pretrained(folder, attn_implementation="eager")
     with torch.no_grad():
-        expected = eager(**opened.encode(read)[0], output_attentions=True).attentions
+        expected = eager(**ready, output_attentions=True).attentions
     np.testing.assert_allclose(maps.weights, torch.cat(expected).numpy(), atol=2e-6)
 
 
