@@ -39,7 +39,7 @@ SIZES: dict[Any, str] = {
     "mamba_d_state state_size num_conv_pos_embeddings num_mel_bins patch_size",
     6: "num_latents",
     8: "moe_intermediate_size shared_expert_intermediate_size q_lora_rank kv_lora_rank mamba_d_head image_size",
-    16: "hidden_size d_model n_embd dim emb_dim embedding_size embed_dim d_latents",
+    16: "hidden_size d_model n_embd dim emb_dim embedding_size embed_dim d_latents mamba_chunk_size",
     24: "intermediate_size encoder_ffn_dim decoder_ffn_dim d_ff hidden_dim ffn_hidden_size n_inner",
     32: "vocab_size max_target_positions max_source_positions",
     40: "max_position_embeddings n_positions context_length",

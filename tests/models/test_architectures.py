@@ -51,9 +51,7 @@ def inputs(model: Any) -> dict[str, Any]:
     return given | ({"use_cache": False} if hasattr(config, "use_cache") else {})
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind == "falcon_h1")) for kind in ARCHITECTURES.split()]
-)
+@pytest.mark.parametrize("kind", ARCHITECTURES.split())
 def test_weights_are_the_models_own(kind: str) -> None:
     eager = built(kind, "eager")
     given = inputs(eager)
