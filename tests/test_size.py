@@ -22,7 +22,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
     "tests/commands": 6297,
-    "tests/models": 4551,
+    "tests/models": 4553,
     "tests/renderers": 3963,
     "attnviz/renderers/page": 3532,
     "tests": 3196,
@@ -32,7 +32,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/survey": 1842,
     "attnviz/views": 1552,
     "attnviz/commands/lesson": 979,
-    "attnviz/models/capture": 1397,
+    "attnviz/models/capture": 1399,
     "attnviz/text": 1406,
     "attnviz/commands/train": 1077,
     "attnviz/measures": 1263,
@@ -44,7 +44,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/explain": 703,
     "tests/text": 1137,
     "attnviz": 1414,
-    "attnviz/models/recording": 703,
+    "attnviz/models/recording": 701,
     "attnviz/commands/compare": 900,
     "attnviz/store": 834,
     "tests/benchmarks": 575,

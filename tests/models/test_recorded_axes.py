@@ -326,9 +326,6 @@ def test_gates_and_soft_words_are_none_of_ours() -> None:
         mixed = functional.layer_norm(torch.stack([expert(states[None]) for expert in own.experts], 2), (16,))
         return torch.einsum("tne,tned->tnd", gates, own.experts[0](mixed))
 
-    def choose_words(own: Any, states: Tensor) -> Any:
-        return own.gate(states).softmax(-1) @ own.words.weight
-
     def mix_layers(own: Any, states: Tensor) -> Any:
         return torch.einsum("l,ld->d", own.mix.softmax(0), own.gate(states))
 
@@ -336,7 +333,7 @@ def test_gates_and_soft_words_are_none_of_ours() -> None:
     for model in (
         Module(mix_experts, experts=experts, **linears(gate=3)),
         Module(mix_experts_of_each_token, experts=experts, **linears(gate=3)),
-        Module(choose_words, words=nn.Embedding(N, 16), **linears(gate=N)),
+        Module(lambda own, x: own.gate(x).softmax(-1) @ own.words.weight, words=nn.Embedding(N, 16), **linears(gate=N)),
         Module(mix_layers, mix=nn.Parameter(drawn(8, N)), **linears(gate=16)),
     ):
         with pytest.raises(InvalidRecord, match="no attention was seen"):

@@ -180,6 +180,13 @@ def test_two_texts_that_a_model_joins_and_turns_are_a_batch_in_their_order() -> 
     assert [one.keys.pieces for one in maps] == [("a", "b"), ("c", "d")] * 2
 
 
+def test_a_text_that_is_read_twice_is_two_texts() -> None:
+    """As under guidance, where each step of a diffusion reads its own result with a prompt and without one."""
+    layer = Attention()
+    once, *twice = recorded(lambda: layer(torch.cat([layer(STATES)] * 2)))
+    assert [each.weights.shape for each in twice] == [once.weights.shape] * 2
+
+
 def test_two_texts_that_read_each_other_have_their_own_names() -> None:
     def forward(_: nn.Module, one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
         scores = one @ other.mT

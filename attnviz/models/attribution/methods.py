@@ -113,9 +113,9 @@ def _trace_pass(subject: Subject) -> tuple[list[AttendingCall], Tensor]:
     if not found:
         raise InvalidModel(f"no attention was seen in {subject.provenance.model}", hint=NO_ATTENTION)
     for each in found:
-        if each.call.shape[0::2] != (1, n_tokens) or each.call.shape[3] != n_tokens or not each.is_in_order:
+        if each.call.kept.shape[0::2] != (1, n_tokens) or each.call.kept.shape[3] != n_tokens or not each.is_in_order:
             raise InvalidModel(
-                f"{subject.provenance.model} attends over {each.call.shape[2:]} places, the text has {n_tokens} tokens",
+                f"{subject.provenance.model} attends over {each.call.kept.shape[2:]} places, not {n_tokens} tokens",
                 hint="Choose --method relevance or leave-one-out.",
             )
     return found, logit

@@ -78,7 +78,7 @@ class AttendingCall:
     @property
     def n_heads(self) -> int:
         """Count all heads of the model, also where some were chosen."""
-        return self.call.n_heads_in_model or self.call.shape[1]
+        return self.call.n_heads_in_model or self.call.kept.shape[1]
 
     @property
     def is_in_order(self) -> bool:
@@ -90,7 +90,7 @@ class AttendingCall:
     def by_head(self, of: Tensor) -> Float[Tensor, "row head place d_value"]:
         """Lay out values, the output, or its gradient."""
         of = of.detach().mT if self.turned else of.detach()
-        groups = of.reshape(self.call.shape[0], -1, *of.shape[-2:])
+        groups = of.reshape(self.call.kept.shape[0], -1, *of.shape[-2:])
         return groups.repeat_interleave(self.n_heads // groups.shape[1], dim=1)
 
     def weight_gradient(self, of_mixed: Tensor) -> Float[Tensor, "row head query key"]:
@@ -161,7 +161,7 @@ def _read_operator(call: Call, name: str, args: Sequence[Any], result: Any) -> A
         missed = [(side.sum(axis) - 1).abs().mean() for side, axis in ((left, -1), (right, -2))]
         turned = bool(missed[1] < missed[0])
         found = AttendingCall(call, left if turned else right, result, turned)
-    n_rows, _, *sizes = call.shape
+    n_rows, _, *sizes = call.kept.shape
     output, value = ((each.mT if found.turned else each).shape for each in (found.mixed, found.value))
     n_heads, n_groups = output[:-2].numel(), value[:-2].numel()
     is_by_head = n_heads == n_rows * found.n_heads and n_groups % n_rows == 0 and n_heads % n_groups == 0

@@ -72,11 +72,6 @@ class Call:
         return self.kept if isinstance(self.kept, FactoredRows) else None
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Return the shape of the weights, [row, head, query, key]."""
-        return self.kept.shape
-
-    @property
     def attended(self) -> Bool[np.ndarray, "row key"]:
         """Find the keys that any query attends to."""
         return self.attendable[:, 0] if self.factors is not None else np.asarray(self.attendable.any(axis=1))
@@ -179,9 +174,8 @@ class Keeper:
         if self.factoring is not None:
             return Kept(*self.factoring(asked, output, sums, what), how="factored")
         weights, attendable, error = recompute(asked, output, what)
-        rows = weights.flatten(0, 1)
         allowed = None if bool(attendable.all()) else attendable.repeat_interleave(weights.shape[1], dim=0)
-        return Kept(rows, error, allowed=allowed)
+        return Kept(weights.flatten(0, 1), error, allowed=allowed)
 
     def keep(
         self,

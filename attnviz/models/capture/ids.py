@@ -133,6 +133,12 @@ class Store:
         """Tell whether numbers are known to be of no token."""
         return ids is not None and not self.recall(_has_tokens, ids)
 
+    def is_repeated(self, tensor: Tensor) -> bool:
+        """Tell whether several rows [text, …] of a tensor are of the same tokens."""
+        ids = (self.get(tensor) or NOTHING).ids
+        firsts = torch.empty(0) if ids is None or ids.ndim < 3 else ids.movedim(0, -1)[(0,) * (ids.ndim - 1)]
+        return len(torch.unique(firsts)) < len(firsts) and bool((firsts >= 0).all())
+
     def lay_out(self, ids: Ids | None, shape: Sequence[int]) -> Ids | None:
         """Lay out the ids of a side [… token d] as [row, token], for every head, also where some share theirs."""
         return None if ids is None else self.recall(_lay_out, ids, tuple(shape))

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.models.capture.follow import list_tensors
-from attnviz.models.capture.ids import Known, Store, is_learned
+from attnviz.models.capture.ids import NOTHING, Known, Store, is_learned
 
 COMPILED = "_orig_mod"  # the name of a module within what torch.compile makes of it
 NUMBER = re.compile(r"(?<![^._])\d+(?![^.])")  # "3" in "layers.3.attn" and in "layer_3", not in "attn1"
@@ -59,6 +59,11 @@ class ModulesAtWork:
             found.seen = 0
             self._pass, self._place_in_stack = found, len(found.modules) - 1
             tensors = list(list_tensors((given, named)))
+            # One text that is read several times, as under guidance, is as many texts, unless there are words that say
+            # which is which. A module that has no others in it may be given the heads of one text.
+            has_words = any(one.dtype == torch.int64 and one.ndim > 1 for one in tensors)
+            for one in filter(self.store.is_repeated, tensors if module._modules and not has_words else ()):
+                self.store.put(one, NOTHING)
         by_text = any(one.ndim > 2 and one.is_floating_point() for one in tensors)
         for tensor in tensors:
             self._seed(tensor, by_text)
@@ -84,9 +89,8 @@ class ModulesAtWork:
         # What failed further in has not left: it goes together with the module around it.
         del self.calls[places[-1] :]
         states, known = (output[0] if isinstance(output, tuple) else output), self.store.get(given[0] if given else 0)
-        is_recurrent = isinstance(module, nn.RNNBase) and isinstance(states, Tensor)
-        ids = None if known is None or not is_recurrent else known.ids
-        if known is not None and ids is not None and states.shape[:-1] == ids.shape[:-1]:
+        ids = known.ids if known is not None and isinstance(module, nn.RNNBase) else None
+        if known is not None and ids is not None and isinstance(states, Tensor) and states.shape[:-1] == ids.shape[:-1]:
             self.store.put(states, known._replace(ids=ids[..., :1].expand(states.shape)))  # a state for each token
 
     def note_attention(self) -> int:

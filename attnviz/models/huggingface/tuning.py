@@ -109,7 +109,7 @@ class TunedPair:
             stack.enter_context(capture(calls.append, MEASURED))
             answer = self._run(weights, ids)
         shape = 1, self._models[1].n_heads, ids.shape[1], ids.shape[1]
-        if [call.shape for call in calls] != [shape] * len(self._layers):
+        if [call.kept.shape for call in calls] != [shape] * len(self._layers):
             problem = f"not every layer of {self._models[1].name} attends from each token to all by as many heads"
             raise InvalidModel(problem, hint=PAIR)
         return SeenPass(np.concatenate([call.weights for call in calls]), read, written, answer)

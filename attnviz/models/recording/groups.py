@@ -34,7 +34,7 @@ class Group:
     @property
     def shape(self) -> tuple[int, ...]:
         """Return the shape of each call's weights, [row, head, query, key]."""
-        return self.calls[0].shape
+        return self.calls[0].kept.shape
 
     @property
     def place(self) -> str:
@@ -96,7 +96,7 @@ def _split(family: Sequence[Call]) -> list[Group]:
     """Make a group for each shape: of several the outermost number that differs is written out, as in layers.1-3."""
     shapes: dict[tuple[int, ...], list[Call]] = defaultdict(list)
     for call in family:
-        shapes[call.shape].append(call)
+        shapes[call.kept.shape].append(call)
     numbers = {call: [int(each) for each in NUMBER.findall(call.path)] for call in family}
     differing = [at for at, each in enumerate(zip(*numbers.values(), strict=False)) if len({*each}) > 1 < len(shapes)]
     groups = []

@@ -84,18 +84,18 @@ def join_heads(calls: Sequence[Call], choice: LayersAndHeads) -> list[Call]:
 
 def _find_states(call: Call) -> object:
     """Find what heads of one layer have in common."""
-    if call.shape[1] != 1 or call.keys is None:
+    if call.kept.shape[1] != 1 or call.keys is None:
         return None
     empty = ~call.attendable.any(axis=-1)
     ids = (np.asarray(ids).tobytes() for ids in (call.queries, call.keys, empty))
-    return call.number, call.after, call.shape, call.how, *ids, LAST_NUMBER.sub("", call.path)
+    return call.number, call.after, call.kept.shape, call.how, *ids, LAST_NUMBER.sub("", call.path)
 
 
 def _choose(call: Call, choice: LayersAndHeads) -> Call:
     """Leave the chosen heads of a call that has all. Raises InvalidSelection."""
-    if choice.heads is None or call.factors is not None or call.n_heads_in_model != call.shape[1]:
+    if choice.heads is None or call.factors is not None or call.n_heads_in_model != call.kept.shape[1]:
         return call
-    heads = choice.heads_of(call.shape[1], f"the attention in {call.path or 'this block'}")
+    heads = choice.heads_of(call.kept.shape[1], f"the attention in {call.path or 'this block'}")
     return replace(call, kept=call.weights.take(heads, 1), sink=call.sink.take(heads, 1), heads=heads)
 
 
@@ -116,9 +116,9 @@ def _join_steps(calls: list[Call], families: Sequence[Family]) -> Call:
 
 
 def _find_loop(call: Call) -> object:
-    if call.keys is None or call.shape[2] > 1 or call.shape[3] == 1 or call.factors is not None:
+    if call.keys is None or call.kept.shape[2] > 1 or call.kept.shape[3] == 1 or call.factors is not None:
         return None
-    return call.number, call.path, call.shape, call.heads, call.keys.tobytes()
+    return call.number, call.path, call.kept.shape, call.heads, call.keys.tobytes()
 
 
 # --- passes over a cache ----------------------------------------------------------------------------------------------
@@ -191,10 +191,10 @@ class Texts:
         keys = np.concatenate([first[:, places < 0], beginning + np.arange(n_in_text)], axis=1)
         whole, parts = _line_up(keys, text), []
         for call in calls:
-            order = np.full(len(whole), call.shape[3])  # behind all keys there is one without weight
+            order = np.full(len(whole), call.kept.shape[3])  # behind all keys there is one without weight
             _, at, places = np.intersect1d(whole, _line_up(call.keys, text), return_indices=True)
             order[at] = places
-            kept, attendable = (np.insert(of, call.shape[3], 0, axis=-1) for of in (call.weights, call.attendable))
+            kept, attendable = (np.insert(of, call.kept.shape[3], 0, axis=-1) for of in (call.weights, call.attendable))
             parts.append(replace(call, kept=kept[..., order], attendable=attendable[..., order]))
         joined = _join(parts, 2, queries=queries, keys=keys, n_steps=len(calls))
         kept, sink = (of.take(stayed, 2) for of in (joined.weights, joined.sink))

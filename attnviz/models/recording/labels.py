@@ -152,7 +152,7 @@ def _guess_sides(call: Call, names: Names, make: Callable[[Text, int, int], Plac
     As many rows as texts are named are of these, and no heads. As many queries as keys are of one text, unless two are
     named.
     """
-    n_rows, n_heads, n_queries, n_keys = call.shape
+    n_rows, n_heads, n_queries, n_keys = call.kept.shape
     n_texts = max(len(rows or ()) for rows in (names.tokens, names.keys))
     if call.factors is None and n_rows == 1 < n_texts and n_heads % n_texts == 0:
         n_rows, n_heads = n_texts, n_heads // n_texts

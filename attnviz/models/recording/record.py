@@ -143,7 +143,11 @@ def record(  # noqa: PLR0913 - each is an option of its own
     recording = Recording()
     with capture(calls.append, choice, factored=factored) as watching:
         yield recording
-    _number_layers(calls)
+    # The first layers of outermost modules were seen before there was a second: 0 stands before their paths now.
+    stacked = {call.number for call in calls if call.place_in_stack}
+    for at, call in enumerate(calls):
+        if call.number in stacked and not call.place_in_stack:
+            calls[at] = replace(call, path=f"0.{call.path}".rstrip("."), n_alike=(0, *call.n_alike))
     calls[:] = join_steps(join_heads(calls, choice), watching.store.families)
     if not calls and watching.at_work.n_seen:
         raise InvalidSelection(f"no attention was seen in layers {choice.layers}", hint="Layers count from 0.")
@@ -164,11 +168,3 @@ def _names(tokens: Any, keys: Any, attention_mask: Any) -> Names:
     of_keys = None if isinstance(keys, Grid) else read_names("keys", keys)
     grid = keys if isinstance(keys, Grid) else None
     return Names(read_names("tokens", tokens), of_keys, real_tokens(attention_mask, keys), grid)
-
-
-def _number_layers(calls: list[Call]) -> None:
-    """Put 0 before the paths of first layers that are outermost modules: they were seen before there was a second."""
-    stacked = {call.number for call in calls if call.place_in_stack}
-    for at, call in enumerate(calls):
-        if call.number in stacked and not call.place_in_stack:
-            calls[at] = replace(call, path=f"0.{call.path}".rstrip("."), n_alike=(0, *call.n_alike))
