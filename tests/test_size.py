@@ -22,7 +22,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
     "tests/commands": 6297,
-    "tests/models": 4553,
+    "tests/models": 4552,
     "tests/renderers": 3963,
     "attnviz/renderers/page": 3532,
     "tests": 3196,

@@ -94,13 +94,9 @@ def test_memory_before_the_tokens_is_called_so(tokens: list[str] | None) -> None
 def test_learned_tokens_behind_the_text_are_keys() -> None:
     """YOLOS puts the objects that it looks for behind the patches: they ask, and are asked."""
     objects = drawn(1, 2, 16)
-
-    def with_objects(own: Any, states: Tensor) -> Any:
-        return own.stack(torch.cat([states, objects.expand(len(states), -1, -1)], dim=1))
-
-    (one,) = recorded(
-        lambda: Module(with_objects, stack=Stack([Attention(), Attention()]))(STATES), tokens=list("abcde")
-    )
+    layers = Stack([Attention(), Attention()])
+    both = Module(lambda own, x: own.stack(torch.cat([x, objects.expand(len(x), -1, -1)], dim=1)), stack=layers)
+    (one,) = recorded(lambda: both(STATES), tokens=list("abcde"))
     assert one.queries.pieces == one.keys.pieces == (*"abcde", "⟨after 1⟩", "⟨after 2⟩")
     assert one.sink is None
     np.testing.assert_allclose(one.weights.sum(axis=-1), 1, atol=1e-6)
@@ -182,9 +178,10 @@ def test_two_texts_that_a_model_joins_and_turns_are_a_batch_in_their_order() -> 
 
 def test_a_text_that_is_read_twice_is_two_texts() -> None:
     """As under guidance, where each step of a diffusion reads its own result with a prompt and without one."""
-    layer = Attention()
-    once, *twice = recorded(lambda: layer(torch.cat([layer(STATES)] * 2)))
-    assert [each.weights.shape for each in twice] == [once.weights.shape] * 2
+    attend, empty = Module(lambda own, *of: own.attend(torch.cat(of, 1)), attend=Attention()), STATES[:, :0]
+    maps = recorded(lambda: attend(torch.cat([attend(STATES, empty)] * 2), empty.expand(2, -1, -1)))
+    assert [each.weights.shape for each in maps] == [maps[0].weights.shape] * 3
+    assert maps.not_seen == ""  # also beside a memory that is still empty
 
 
 def test_two_texts_that_read_each_other_have_their_own_names() -> None:

@@ -136,7 +136,7 @@ class Store:
     def is_repeated(self, tensor: Tensor) -> bool:
         """Tell whether several rows [text, …] of a tensor are of the same tokens."""
         ids = (self.get(tensor) or NOTHING).ids
-        firsts = torch.empty(0) if ids is None or ids.ndim < 3 else ids.movedim(0, -1)[(0,) * (ids.ndim - 1)]
+        firsts = torch.empty(0) if ids is None or ids.ndim < 3 else ids[:, :1, :1].flatten(1)[:, :1].flatten()
         return len(torch.unique(firsts)) < len(firsts) and bool((firsts >= 0).all())
 
     def lay_out(self, ids: Ids | None, shape: Sequence[int]) -> Ids | None:
