@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from attnviz.cli import show
 from attnviz.cli.process import collect_interrupts, resume_gc
-from attnviz.cli.show import create_progress_view
 from attnviz.commands import start_command
 from attnviz.running import Progress
 from attnviz.specs import FigureOptions
@@ -54,7 +53,7 @@ def _follow_events(events: Events, show_lines: bool) -> Iterator[Result]:
 
     Where leaving between two steps keeps what was done, the first Ctrl-C waits for the end of the step at work.
     """
-    view, asked = create_progress_view(), None
+    view, asked = show.create_progress_view(), None
     with ExitStack() as stack:
         stack.callback(view.close)
         for event in events:

@@ -15,23 +15,12 @@ import typer
 from typer.core import TyperCommand
 from typer.main import get_command
 
-from attnviz import __version__
+from attnviz import __version__, options
 from attnviz.cli import show
 from attnviz.cli.command import run_command
 from attnviz.cli.help import write_command_help
 from attnviz.cli.sentence import TRY
 from attnviz.errors import InvalidOption
-from attnviz.options import (
-    ARGUMENT,
-    HELP_ALL,
-    HELP_OPTIONS,
-    FlatOption,
-    InvalidValue,
-    build,
-    check_option,
-    find_example,
-    list_options,
-)
 from attnviz.registry import load
 from attnviz.running import Command
 from attnviz.words import find_language
@@ -66,29 +55,30 @@ def parse_and_run(arguments: Sequence[str], commands: Sequence[Command]) -> int:
 def make_function(command: Command) -> Callable[..., None]:
     """Make a function that takes the words of a command's options by name, None of those that are not there."""
     spec = load(command.spec)
-    options = list_options(spec)
+    listed = options.list_options(spec)
 
     def from_words(**words: Any) -> None:
         given = {}
         if "lang" in words:
             words["lang"] = words["lang"] or find_language(os.environ)
-        for each in options:
+        for each in listed:
             if words[each.name] is not None:
                 given[each.name] = parse_option(each, words[each.name])
             elif each.default is MISSING:
-                name = f"argument {each.option.metavar}" if each.option.panel == ARGUMENT else f"option {each.flag}"
-                raise InvalidOption(f"Missing {name}", hint=f"Such as: {find_example(spec)}")
-        run_command(command, build(spec, **given))
+                is_argument = each.option.panel == options.ARGUMENT
+                name = f"argument {each.option.metavar}" if is_argument else f"option {each.flag}"
+                raise InvalidOption(f"Missing {name}", hint=f"Such as: {options.find_example(spec)}")
+        run_command(command, options.build(spec, **given))
 
     parameters = [
-        Parameter(each.name, Parameter.KEYWORD_ONLY, default=None, annotation=_annotate(each)) for each in options
+        Parameter(each.name, Parameter.KEYWORD_ONLY, default=None, annotation=_annotate(each)) for each in listed
     ]
     from_words.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     from_words.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return from_words
 
 
-def parse_option(each: FlatOption, words: str | Sequence[str] | bool) -> Any:
+def parse_option(each: options.FlatOption, words: str | Sequence[str] | bool) -> Any:
     """Parse the words of an option into its value. Raises InvalidOption."""
     kinds = (each.type, *get_args(each.type))
     read: Any = words
@@ -97,12 +87,12 @@ def parse_option(each: FlatOption, words: str | Sequence[str] | bool) -> Any:
     if isinstance(words, str) and float in kinds and DECIMAL.fullmatch(words):
         read = float(words)
     try:
-        return check_option(each, read)
-    except InvalidValue as error:
+        return options.check_option(each, read)
+    except options.InvalidValue as error:
         raise InvalidOption(f"{each.flag}: {error}") from error
 
 
-def _annotate(each: FlatOption) -> Any:
+def _annotate(each: options.FlatOption) -> Any:
     option = each.option
     shared: dict[str, Any] = {
         "help": option.write_command_line_help(),
@@ -112,7 +102,7 @@ def _annotate(each: FlatOption) -> Any:
     kind: Any = bool if bool in (each.type, *get_args(each.type)) else str
     if get_origin(each.type) is tuple:
         kind = list[str]
-    if option.panel == ARGUMENT:
+    if option.panel == options.ARGUMENT:
         return Annotated[kind, typer.Argument(**shared)]
     return Annotated[kind, typer.Option(*([option.short] if option.short else []), option.flags or each.flag, **shared)]
 
@@ -123,9 +113,9 @@ def _make_app(arguments: Sequence[str], commands: Sequence[Command]) -> typer.Ty
     app = typer.Typer(
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # its boxes take longer than all the rest
-        context_settings={"help_option_names": list(HELP_OPTIONS), "default_map": NO_TYPER_DEFAULTS},
+        context_settings={"help_option_names": list(options.HELP_OPTIONS), "default_map": NO_TYPER_DEFAULTS},
     )
-    helps = {"help_option_names": [*HELP_OPTIONS, HELP_ALL]}
+    helps = {"help_option_names": [*options.HELP_OPTIONS, options.HELP_ALL]}
     for command in commands:
         if command.name == called or COMPLETE_VARIABLE in os.environ:
             words = _make_command_class(command)
@@ -145,13 +135,13 @@ def _make_command_class(command: Command) -> type[TyperCommand]:
             wants_help = any(words.pop(name, False) for name in HELP_NAMES)
             if not ctx.resilient_parsing:  # else a shell completes
                 if wants_help:
-                    show.line(write_command_help(command.name, load(command.spec), is_full=HELP_ALL in args))
+                    show.line(write_command_help(command.name, load(command.spec), is_full=options.HELP_ALL in args))
                     ctx.exit()
                 for each in order:
                     if order.count(each) > 1 and not each.multiple:
                         ctx.fail(f"{each.opts[-1]} is given {order.count(each)} times, and takes one value")
                 if surplus:
-                    example = find_example(load(command.spec))
+                    example = options.find_example(load(command.spec))
                     if load("attnviz.text.files:is_image")(surplus[0]):
                         ctx.fail(f"unexpected: {' '.join(surplus)}. Of several images each follows --text-file")
                     ctx.fail(f"unexpected: {' '.join(surplus)}. A text stands in quotes. Such as: {example}")

@@ -21,11 +21,8 @@ from jaxtyping import Float64
 from attnviz import store
 from attnviz.bounded import decode_json, is_file, is_folder, list_folder
 from attnviz.commands.survey.checks import check_info, check_tables
-from attnviz.commands.survey.measure import BLOCK, COUNTS, NOTHING, TEXT_COLUMNS, TEXTS_OF_FILE, Measured
-from attnviz.commands.survey.measure import KEYS as WORD_KEYS
-from attnviz.commands.survey.moments import COLUMNS as MOMENT_COLUMNS
-from attnviz.commands.survey.moments import KEYS as MOMENT_KEYS
-from attnviz.commands.survey.moments import keep_moments
+from attnviz.commands.survey.measure import BLOCK, COUNTS, NOTHING, TEXT_COLUMNS, TEXTS_OF_FILE, WORD_KEYS, Measured
+from attnviz.commands.survey.moments import MOMENT_COLUMNS, MOMENT_KEYS, keep_moments
 from attnviz.commands.survey.survey import TOKENS, ModelFacts, SurveyInfo, SurveyMeasure, find_difference
 from attnviz.commands.survey.tables import Tables, tabulate
 from attnviz.errors import InvalidOption, InvalidRecord

@@ -26,9 +26,9 @@ from attnviz.text import Document
 
 UNKNOWN = "[UNK]"  # all words that the vocabulary does not hold together: there is no end of them
 MASS_BITS = 30  # shares of attention are summed in multiples of 2⁻³⁰: nine digits, and 8 · 10⁹ of them fit
-KEYS, COUNTS = {"kind": TEXT, "name": TEXT}, {"n": INTEGER, "equal": INTEGER}  # columns, beside one for each head
+WORD_KEYS, COUNTS = {"kind": TEXT, "name": TEXT}, {"n": INTEGER, "equal": INTEGER}  # columns, beside one for each head
 OFFSETS = [str(offset) for offset in range(-MAX_OFFSET, MAX_OFFSET + 1)]
-NOTHING = Numbers.from_rows([], [*KEYS], KEYS | COUNTS)
+NOTHING = Numbers.from_rows([], [*WORD_KEYS], WORD_KEYS | COUNTS)
 
 
 def list_attended(
@@ -58,7 +58,7 @@ def list_attended(
     columns: dict[str, object] = {"kind": np.repeat([OFFSET, PATTERN, WORD], lengths).tolist()}
     columns |= {"name": [*OFFSETS, *patterns, *names], "n": np.repeat([n_queries, 1, 1], lengths), "equal": equal}
     columns |= {f"{layer}.{head}": of for (layer, head), of in zip(heads, mass, strict=True)}
-    return Numbers.from_columns(columns, [*KEYS])
+    return Numbers.from_columns(columns, [*WORD_KEYS])
 
 
 def measure_heads(maps: AttentionMaps, names: Sequence[str]) -> dict[str, np.ndarray]:

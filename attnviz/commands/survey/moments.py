@@ -22,8 +22,8 @@ from attnviz.views.tokens import read_piece
 
 N_MOMENTS = 6  # of each kind
 STRONGEST, RANDOM = KINDS = "strongest", "random"
-KEYS = {"layer": INTEGER, "head": INTEGER, "kind": TEXT, "text": INTEGER, "query": INTEGER}
-COLUMNS = KEYS | {
+MOMENT_KEYS = {"layer": INTEGER, "head": INTEGER, "kind": TEXT, "text": INTEGER, "query": INTEGER}
+MOMENT_COLUMNS = MOMENT_KEYS | {
     "rank": NUMBER,  # what it is the largest by
     "keys": INTEGERS,  # positions of those that are shown, in order
     "weights": NUMBERS,  # what they receive
@@ -62,7 +62,7 @@ class MomentCollector:
                     chosen.append((STRONGEST, float(strengths[head]), int(queries[head])))
                 for kind, rank, query in chosen:
                     row = read_row(maps, layer, head, query, rests)
-                    row |= dict(zip(KEYS, (*self.heads[place], kind, text, query), strict=True))
+                    row |= dict(zip(MOMENT_KEYS, (*self.heads[place], kind, text, query), strict=True))
                     row |= {"rank": rank, "tokens": list(map(read, row["keys"])) if self.has_words else []}
                     rows = [*self._rows[kind, place], row]
                     rows.sort(key=lambda of: (-of["rank"], of["text"], of["query"]))
@@ -84,7 +84,7 @@ class MomentCollector:
 
     def table(self) -> Numbers:
         """Return a row per moment."""
-        return Numbers.from_rows(chain.from_iterable(self._rows.values()), [*KEYS], COLUMNS).sort()
+        return Numbers.from_rows(chain.from_iterable(self._rows.values()), [*MOMENT_KEYS], MOMENT_COLUMNS).sort()
 
 
 def mix_hashes(text_hash: int, positions: Int64[np.ndarray, " position"]) -> UInt64[np.ndarray, " position"]:

@@ -9,7 +9,6 @@ import numpy as np
 from attnviz.commands.survey import heads
 from attnviz.commands.survey.effects import draw_ablations, draw_circuit, show_ablations, show_classes, show_knockouts
 from attnviz.commands.survey.files import Survey
-from attnviz.commands.survey.heads import draw_heads, survey_atlas
 from attnviz.commands.survey.measure import UNKNOWN
 from attnviz.commands.survey.spec import MergeSpec, SurveySpec
 from attnviz.commands.survey.survey import ABLATION, ON_REPEATS, SUCCESSOR, TOKENS, WORD, ModelFacts, SurveyMeasure
@@ -56,10 +55,10 @@ def write_survey(survey: Survey, spec: SurveySpec | MergeSpec) -> Events:
 def survey_report(survey: Survey, top: int, title: str | None = None) -> Report:
     """Show a survey of all its texts. `top` says how many extreme texts are listed on either side."""
     info, n = survey.info, len(survey.texts)
-    telling, atlas = heads.find_telling(survey, N_TELLING), survey_atlas(survey)
+    telling, atlas = heads.find_telling(survey, N_TELLING), heads.survey_atlas(survey)
     blocks = [
         _distance(survey),
-        draw_heads(atlas, telling),
+        heads.draw_heads(atlas, telling),
         *draw_ablations(survey),
         *draw_circuit(survey),
         _patterns_table(survey),

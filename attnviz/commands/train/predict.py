@@ -17,7 +17,6 @@ from attnviz.display import escape_for_display, format_count, pluralize
 from attnviz.errors import InvalidModel
 from attnviz.inputs import Inputs
 from attnviz.measures import classification
-from attnviz.measures.classification import N_BINS
 from attnviz.models.built_in import TRAINED
 from attnviz.models.device import return_freed_memory
 from attnviz.models.loading import find_model
@@ -135,16 +134,16 @@ def _score(predictions: Sequence[Prediction], answers: AnswerInfo) -> dict[str, 
     confidence = probabilities.max(axis=1)
     confusion = classification.confusion_matrix(gold, predicted, len(answers.labels))
     share = classification.accuracy(gold, predicted)
-    mean, below = classification.draw_calibrated_error(confidence, N_BINS)
+    mean, below = classification.draw_calibrated_error(confidence, classification.N_BINS)
     return {
         "scored": len(scored),
         "accuracy": share.value,
         "accuracy_interval": [share.low, share.high],
         "macro_f1": classification.macro_f1(confusion),
         "f1": dict(zip(answers.labels, classification.f1(confusion).tolist(), strict=True)),
-        "calibration_error": classification.calibration_error(confidence, gold == predicted, N_BINS),
+        "calibration_error": classification.calibration_error(confidence, gold == predicted, classification.N_BINS),
         "calibration_error_by_chance": {"mean": mean, "below_95": below},
-        "calibration_bins": N_BINS,
+        "calibration_bins": classification.N_BINS,
         "log_loss": classification.log_loss(probabilities, gold),
         "mean_confidence": float(confidence.mean()),
         "confusion": confusion.tolist(),
@@ -204,7 +203,7 @@ def _list_score_tables(scores: Mapping[str, Any]) -> Iterator[Table]:
     rows = (
         ("macro F1", scores["macro_f1"]),
         *((f"F1 of {escape_for_display(name)}", value) for name, value in scores["f1"].items()),
-        (f"calibration error (ECE, {N_BINS} bins; {chance})", scores["calibration_error"]),
+        (f"calibration error (ECE, {classification.N_BINS} bins; {chance})", scores["calibration_error"]),
         ("log loss (nats)", scores["log_loss"]),
         ("mean confidence", scores["mean_confidence"]),
     )

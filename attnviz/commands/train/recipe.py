@@ -9,11 +9,10 @@ from jaxtyping import Int
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.training import Examples, Training
 from attnviz.errors import InvalidSource, InvalidText
-from attnviz.models import tokenizer
 from attnviz.models.checkpoint import Classifier, ClassifierConfig
 from attnviz.models.device import enough_memory, pick, seeded
 from attnviz.models.encoder import EncoderConfig
-from attnviz.models.tokenizer import TextTokenizer
+from attnviz.models.tokenizer import TextTokenizer, train
 
 FEED_FORWARD = 2  # × d_model
 N_DESCRIBED = 200  # texts held out that say what the heads look at
@@ -40,7 +39,7 @@ def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: S
     Raises InvalidSource where labels cannot be told apart or held out, InvalidText where a text has no tokens.
     """
     kinds = _name_labels(labels)
-    vocabulary = tokenizer.train(texts, spec.vocabulary, classify=spec.pool == "cls")
+    vocabulary = train(texts, spec.vocabulary, classify=spec.pool == "cls")
     found = np.asarray(labels, dtype=np.int64)
     held = choose_held_out(found, spec.validation)
     kept = np.setdiff1d(np.arange(len(found)), held)

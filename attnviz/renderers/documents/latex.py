@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Sequence
 
 from attnviz.renderers import cell_text
-from attnviz.renderers.cell_text import write_out_hidden
 from attnviz.report import Column, Note, Report, Table
 
 # Signs of TeX; [ and *, which a row's end takes for an option of its own; and the typographic signs of our own reports,
@@ -79,11 +78,11 @@ def fragment(*reports: Report, full: bool = False) -> str:
 
 def escape_latex(text: str) -> str:
     """Escape `text` for the middle of a line, a heading or a cell."""
-    return SIGN.sub(lambda found: SIGNS.get(found[0]) or BESIDE[found[0]], write_out_hidden(text))
+    return SIGN.sub(lambda found: SIGNS.get(found[0]) or BESIDE[found[0]], cell_text.write_out_hidden(text))
 
 
 def _comment(text: str) -> str:
-    return f"% {write_out_hidden(text)}"
+    return f"% {cell_text.write_out_hidden(text)}"
 
 
 def _lines(report: Report, full: bool) -> Iterator[str]:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import quote
 
 from attnviz.renderers import cell_text
-from attnviz.renderers.cell_text import addresses, write_out_hidden
 from attnviz.report import Column, Note, Report, Table
 
 SIGNS = re.compile(
@@ -65,7 +64,7 @@ def _table(table: Table) -> Iterator[str]:
         return
     yield _row([inline(cell_text.heading(column)) for column in table.columns])
     yield _row(["---:" if is_numeric else "---" for is_numeric in cell_text.numeric(table)])
-    for row, address in zip(table.rows, addresses(table), strict=True):
+    for row, address in zip(table.rows, cell_text.addresses(table), strict=True):
         first, *others = (_cell(cell, column) for cell, column in zip(row, table.columns, strict=True))
         yield _row([f"[{first}]({address})" if first and address else first, *others])
 
@@ -89,6 +88,6 @@ def _escape(text: str, late: str) -> str:
             return ENTITY.format(ord(sign))
         return ENTITIES.get(sign, f"\\{sign}")
 
-    text = SIGNS.sub(escape_sign, write_out_hidden(text))
+    text = SIGNS.sub(escape_sign, cell_text.write_out_hidden(text))
     opening = OPENING.match(text)
     return f"{text[: opening.end() - 1]}\\{text[opening.end() - 1 :]}" if opening else text

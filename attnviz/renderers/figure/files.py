@@ -10,7 +10,6 @@ from attnviz.renderers.figure.style import AUTO, PAPER, colour_map, drawing
 
 # isort: split
 
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from io import BytesIO
@@ -134,7 +133,7 @@ def _content(layout: Planned, report: Report, look: FigureStyle, kind: Kind) -> 
     is_plain = layout.theme == PAPER and look.width is None and not look.transparent
     if kind == "png" and isinstance(layout, FigurePlan) and layout.kind == "map" and is_plain:
         return png_of(paint(layout, look.cmap, look.dpi), look.dpi, _facts(layout.title, report))
-    content = io.BytesIO()
+    content = BytesIO()
     with drawing(layout.theme, look.svg_text):
         is_fine = isinstance(layout, FigurePlan) and min(side.length for side in layout.cells[:2]) < FINE_CELL
         least = 1 if kind == "png" else FINE_DPI if is_fine else VECTOR_DPI

@@ -18,17 +18,14 @@ import numpy as np
 
 from attnviz.errors import InvalidOption
 from attnviz.renderers import cell_text
-from attnviz.renderers.cell_text import addresses
-from attnviz.renderers.page import map_parts
-from attnviz.renderers.page import packing as cells
+from attnviz.renderers.page import map_parts, packing
 from attnviz.renderers.page.factor_parts import describe_factors
-from attnviz.renderers.page.packing import EXACT, Precision
 from attnviz.report import Calculation, Charts, FigureStyle, Graph, Picture, Pointing, Report, Scale, Table
 from attnviz.words import Language, list_phrases, phrase
 
 
 def exactness_of_maps(
-    precision: Precision | None, language: Language, *, some_exact: bool, block: int
+    precision: packing.Precision | None, language: Language, *, some_exact: bool, block: int
 ) -> Iterator[str]:
     """Yield one sentence or two for each thing that the page does not hold as the report does.
 
@@ -36,7 +33,7 @@ def exactness_of_maps(
     """
     if block > 1:
         yield phrase("about.pooled", language, block=block)
-    if precision is EXACT:
+    if precision is packing.EXACT:
         yield phrase("about.exact", language)
     else:
         fine, floor = (f"1/{4**exponent:,}" for exponent in (precision.fine, precision.floor))
@@ -138,22 +135,22 @@ def _maps(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Part
         return {"maps": [], "pictures": []}, (), ()
     block = map_parts.block_for(originals)
     maps = [map_parts.pool_heatmap(each, block) for each in originals]
-    ranged = [cells.fits_ranges(each.values) for each in maps]
+    ranged = [packing.fits_ranges(each.values) for each in maps]
     pooled = block * originals[0].block > 1
-    precision = cells.precision_for(
+    precision = packing.precision_for(
         [each.values for each, fits in zip(maps, ranged, strict=True) if fits], pooled=pooled
     )
-    chosen = [precision if fits else cells.EXACT for fits in ranged]
+    chosen = [precision if fits else packing.EXACT for fits in ranged]
     closer, of_factors, exactness = describe_factors(originals, block, look.lang)
     document = {
         "precision": None if precision is None else asdict(precision),
         **map_parts.describe_maps(report, originals, maps, block),
-        "exact": [kept is cells.EXACT for kept in chosen],
+        "exact": [kept is packing.EXACT for kept in chosen],
         "factored": closer,
     }
     block *= originals[0].block
     said = (*exactness_of_maps(precision, look.lang, some_exact=not all(ranged), block=block), *exactness)
-    packed = (cells.pack(each.values, kept) for each, kept in zip(maps, chosen, strict=True))
+    packed = (packing.pack(each.values, kept) for each, kept in zip(maps, chosen, strict=True))
     return document, (*packed, *of_factors), said
 
 
@@ -162,7 +159,7 @@ def _describe_pointing(
 ) -> tuple[Mapping[str, object], Parts, tuple[str, ...]]:
     """Describe what a page holds of an image that is pointed at, and how exact; `first`: place of its first part."""
     shares = map_parts.Shared()
-    precision = cells.precision_for([*pointing.looks.values()], room=LOOKS_ROOM)
+    precision = packing.precision_for([*pointing.looks.values()], room=LOOKS_ROOM)
     described = {
         "block": pointing.block,
         "beside": pointing.beside,
@@ -174,7 +171,7 @@ def _describe_pointing(
     }
     fine = "0" if precision is None else f"1/{4**precision.fine:,}"
     said = phrase("about.pointing", look.lang, block=pointing.block, fine=fine)
-    return {"pointing": described}, tuple(cells.pack(each, precision) for each in pointing.looks.values()), (said,)
+    return {"pointing": described}, tuple(packing.pack(each, precision) for each in pointing.looks.values()), (said,)
 
 
 def _describe_charts(picture: Charts) -> Mapping[str, object]:
@@ -183,7 +180,7 @@ def _describe_charts(picture: Charts) -> Mapping[str, object]:
 
 
 def _table(table: Table) -> Mapping[str, object]:
-    links = addresses(table)
+    links = cell_text.addresses(table)
     return {
         "title": table.title or table.name,
         "role": table.role,
