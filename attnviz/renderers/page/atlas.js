@@ -40,41 +40,37 @@ const patternOf = ({ names }) => names.at(-1)?.[0] ?? "";
 const colourOfPattern = (pattern) => `var(--head-${Object.keys(atlas.letters).indexOf(pattern) % N_COLOURS})`;
 
 // All heads at once: layers × heads by what they do or by one measure, or as points by two measures.
-class HeadPlot {
-  part = element("div", { class: "wide" });
-
-  // `found`: the places that a search has found, of which the others turn pale; null: nothing is searched for.
-  draw(width, found) {
-    const focused = this.part.contains(document.activeElement) ? document.activeElement.id : null;
-    const svg = isPoints() ? pointsOf(width) : gridOf(width);
-    svg.classList.add("all");
-    for (const point of svg.querySelectorAll(".point")) {
-      const { name, names } = atlas.heads[point.dataset.place];
-      const numbers = axesOf().map((title) => `${title} ${short(valuesOf(title)[point.dataset.place])}`);
-      const label = [`head ${name}`, ...names.map((each) => each.join(" ")), ...numbers].join(", ");
-      point.append(drawing("title", {}, label));
-      point.ariaPressed = chosen().head === name;
-      dress(point, { role: "button", id: `point-${point.dataset.place}`, "aria-label": label });
-    }
-    for (const each of svg.querySelectorAll("[data-place]")) {
-      each.classList.toggle("pale", found !== null && !found.has(Number(each.dataset.place)));
-    }
-    const choose = ({ target }) => {
-      const point = target.closest("[data-place]");
-      if (point) chooseHead(Number(point.dataset.place));
-    };
-    svg.addEventListener("click", choose);
-    svg.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" && event.key !== " ") return;
-      event.preventDefault();
-      choose(event);
-    });
-    const [x_axis, y_axis] = [chosen().x, chosen().y].map((title) => `${title} (${measureOf(title).unit})`);
-    this.part.replaceChildren(...(isPoints() ? axesAround({ x_axis, y_axis }, svg) : [svg]));
-    const nColumns = 1 + Math.max(...atlas.heads.map(({ head }) => head));
-    roving(svg, ".point", () => (isPoints() ? 1 : nColumns));
-    if (focused) document.getElementById(focused)?.focus();
+// `found`: the places that a search has found, of which the others turn pale; null: nothing is searched for.
+function drawHeads(part, width, found) {
+  const focused = part.contains(document.activeElement) ? document.activeElement.id : null;
+  const svg = isPoints() ? pointsOf(width) : gridOf(width);
+  svg.classList.add("all");
+  for (const point of svg.querySelectorAll(".point")) {
+    const { name, names } = atlas.heads[point.dataset.place];
+    const numbers = axesOf().map((title) => `${title} ${short(valuesOf(title)[point.dataset.place])}`);
+    const label = [`head ${name}`, ...names.map((each) => each.join(" ")), ...numbers].join(", ");
+    point.append(drawing("title", {}, label));
+    point.ariaPressed = chosen().head === name;
+    dress(point, { role: "button", id: `point-${point.dataset.place}`, "aria-label": label });
   }
+  for (const each of svg.querySelectorAll("[data-place]")) {
+    each.classList.toggle("pale", found !== null && !found.has(Number(each.dataset.place)));
+  }
+  const choose = ({ target }) => {
+    const point = target.closest("[data-place]");
+    if (point) chooseHead(Number(point.dataset.place));
+  };
+  svg.addEventListener("click", choose);
+  svg.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    choose(event);
+  });
+  const [x_axis, y_axis] = [chosen().x, chosen().y].map((title) => `${title} (${measureOf(title).unit})`);
+  part.replaceChildren(...(isPoints() ? axesAround({ x_axis, y_axis }, svg) : [svg]));
+  const nColumns = 1 + Math.max(...atlas.heads.map(({ head }) => head));
+  roving(svg, ".point", () => (isPoints() ? 1 : nColumns));
+  if (focused) document.getElementById(focused)?.focus();
 }
 
 // Those of the rarest patterns last, so that they lie above the others.
@@ -136,69 +132,59 @@ function lookOfCell(place, pattern) {
 }
 
 makers.atlas = (panel) => {
-  const page = new AtlasPage(panel);
-  return { legend: () => page.key, mark: () => page.show(), draw: () => page.show() };
-};
-
-class AtlasPage {
-  constructor(panel) {
-    const titles = atlas.measures.map(({ title }) => [title, title]);
-    const choices = [
-      ["Heads", "draw", Object.entries(WAYS)],
-      ["Measure", "y", titles],
-      ["Across", "x", titles],
-    ];
-    this.choosers = choices.map(([label, name, options]) =>
-      chooser(label, options, chosen()[name], (value) => change({ [name]: value })),
-    );
-    this.search = element("input", { type: "search", placeholder: "18.6, previous token, film …" });
-    this.search.addEventListener("input", () => look(this.search.value));
-    const label = element("label", { class: "chooser" }, element("span", {}, "Find"), this.search);
-    byId("choosers").append(...this.choosers, label);
-    this.patterns = element("div", { class: "tools", role: "group", "aria-label": "what heads are called" });
-    this.patterns.append(...chipsOfPatterns());
-    this.said = element("p", { class: "hint" });
-    this.key = element("div");
-    this.plot = new HeadPlot();
-    const questions = atlas.commands.filter(([, command]) => !command.includes("{query}"));
-    const asking = questions.map(([title, command]) => commandLine(title, command));
-    this.panel = panel;
-    panel.append(this.patterns, this.plot.part, this.said, ...asking);
-    this.show();
-  }
-
-  show() {
-    const { draw, x, y } = chosen();
-    if (this.search.value !== state.find) this.search.value = state.find;
+  const titles = atlas.measures.map(({ title }) => [title, title]);
+  const choices = [
+    ["Heads", "draw", Object.entries(WAYS)],
+    ["Measure", "y", titles],
+    ["Across", "x", titles],
+  ];
+  const choosers = choices.map(([label, name, options]) =>
+    chooser(label, options, chosen()[name], (value) => change({ [name]: value })),
+  );
+  const placeholder = "18.6, previous token, film …";
+  const search = element("input", { type: "search", placeholder, oninput: () => look(search.value) });
+  byId("choosers").append(...choosers, element("label", { class: "chooser" }, element("span", {}, "Find"), search));
+  const patterns = element("div", { class: "tools", role: "group", "aria-label": "what heads are called" });
+  patterns.append(...chipsOfPatterns());
+  const [plot, said] = [element("div", { class: "wide" }), element("p", { class: "hint" })];
+  const key = element("div");
+  const questions = atlas.commands.filter(([, command]) => !command.includes("{query}"));
+  panel.append(patterns, plot, said, ...questions.map(([title, command]) => commandLine(title, command)));
+  let shown = "";
+  const show = () => {
+    const { draw, x, y, head } = chosen();
+    if (search.value !== state.find) search.value = state.find;
     for (const [place, value] of [draw, y, x].entries()) {
-      this.choosers[place].hidden = place > axesOf().length;
-      this.choosers[place].lastChild.value = value;
+      choosers[place].hidden = place > axesOf().length;
+      choosers[place].lastChild.value = value;
     }
-    this.key.replaceChildren(...(draw === "measure" ? [legend(scaleOfGrid())] : []), legend(SHADES));
-    const shown = `${chosen().head} ${onDark.matches}`; // shades are others on paper, as that of a print is
-    if (this.shown !== shown) byId("beside").replaceChildren(headCard(headCalled(chosen().head)));
-    this.shown = shown;
+    key.replaceChildren(...(draw === "measure" ? [legend(scaleOfGrid())] : []), legend(SHADES));
+    const wanted = `${head} ${onDark.matches}`; // shades are others on paper, as that of a print is
+    if (shown !== wanted) byId("beside").replaceChildren(headCard(headCalled(head)));
+    shown = wanted;
     const found = findHeads(state.find);
-    this.plot.draw(this.panel.clientWidth, found.length ? new Set(found.map(([place]) => place)) : null);
-    this.listFound(found);
+    drawHeads(plot, panel.clientWidth, found.length ? new Set(found.map(([place]) => place)) : null);
+    listFound(patterns, found);
     const axes = axesOf().map((title) => `${title[0].toUpperCase()}${title.slice(1)}: ${measureOf(title).about}.`);
     tell();
-    this.said.textContent = [HINT, ...axes].join(" ");
-  }
+    said.textContent = [HINT, ...axes].join(" ");
+  };
+  show();
+  return { legend: () => key, mark: show, draw: show };
+};
 
-  listFound(found) {
-    const asked = state.find;
-    for (const chip of this.patterns.querySelectorAll("button")) {
-      chip.setAttribute("aria-pressed", chip.dataset.pattern === asked);
-    }
-    const chips = found.slice(0, MOST_FOUND).map(([place, why]) => {
-      const { name } = atlas.heads[place];
-      const label = [element("b", {}, name), why ? ` ${why}` : ""];
-      return button(label, () => chooseHead(place), { "aria-pressed": chosen().head === name });
-    });
-    const none = asked.trim() && !found.length ? write("ui.nothing_found", { asked }) : "";
-    byId("found").replaceChildren(...chips, none);
+function listFound(patterns, found) {
+  const asked = state.find;
+  for (const chip of patterns.querySelectorAll("button")) {
+    chip.setAttribute("aria-pressed", chip.dataset.pattern === asked);
   }
+  const chips = found.slice(0, MOST_FOUND).map(([place, why]) => {
+    const { name } = atlas.heads[place];
+    const label = [element("b", {}, name), why ? ` ${why}` : ""];
+    return button(label, () => chooseHead(place), { "aria-pressed": chosen().head === name });
+  });
+  const none = asked.trim() && !found.length ? write("ui.nothing_found", { asked }) : "";
+  byId("found").replaceChildren(...chips, none);
 }
 
 function chipsOfPatterns() {
