@@ -14,23 +14,9 @@ for (const labels of content.factored.tokens) {
 }
 
 makers.context = (number, cells, scale) => {
-  maps[number].unpacked ??= unpackFactors(number);
+  maps[number].unpacked ??= new Factors(maps[number].factors);
   return new Context(maps[number].unpacked, number, cells, scale);
 };
-
-function unpackFactors(number) {
-  const { factors } = maps[number];
-  const [nRows, nColumns] = [factors.rows, factors.columns].map((axis) => content.factored.tokens[axis].length);
-  const array = (place, type) => (place === null ? null : new type(bytesOf(content.factored.arrays[place]).buffer));
-  const given = {
-    ...factors,
-    bias: array(factors.bias, Float32Array),
-    attendable: array(factors.attendable, Uint8Array),
-    shares: array(factors.shares, Float32Array),
-  };
-  const numbers = unpackedExact(...parts[factors.part], (nRows + nColumns) * factors.width + nRows);
-  return new Factors(given, numbers, nRows, nColumns);
-}
 
 class Context {
   constructor(factors, number, cells, scale) {
@@ -73,11 +59,14 @@ class Context {
 
 // Weights that are worked out when they are looked at: exp(scale · q · k + bias by distance − log-sum-exp), in double.
 class Factors extends Cells {
-  // `numbers`: q, k and log-sum-exp of each query.
-  constructor({ width, scale, window, bias, attendable, shares }, numbers, nRows, nColumns) {
+  // As `factor_parts` describes a head: most of its numbers stand elsewhere on the page, and some heads share them.
+  constructor({ rows, columns, part, width, scale, window, bias, attendable, shares }) {
+    const [nRows, nColumns] = [rows, columns].map((axis) => content.factored.tokens[axis].length);
+    const array = (place, type) => (place === null ? null : new type(bytesOf(content.factored.arrays[place]).buffer));
+    super(nRows, nColumns, null, null, null, array(shares, Float32Array));
+    Object.assign(this, { width, scale, bias: array(bias, Float32Array), attendable: array(attendable, Uint8Array) });
     const [ofKeys, ofSums] = [nRows * width, (nRows + nColumns) * width];
-    super(nRows, nColumns, null, null, null, shares);
-    Object.assign(this, { width, scale, bias, attendable });
+    const numbers = unpackedExact(...parts[part], ofSums + nRows); // q, k and log-sum-exp of each query
     this.query = numbers.subarray(0, ofKeys);
     this.key = numbers.subarray(ofKeys, ofSums);
     this.logSumExp = numbers.subarray(ofSums);
