@@ -172,9 +172,9 @@ def _name_edges(maps: AttentionMaps, places: Sequence[Place]) -> EdgeNames | Non
     return EdgeNames("layer", "head", tuple(map(str, rows)), tuple(map(str, columns)))
 
 
-def choose_columns(n_heads: int) -> int:
-    """Return how many heads stand in a row: about four, with the fewest empty places."""
-    return n_heads if n_heads <= 4 else min((4, 3, 5), key=lambda n_columns: -n_heads % n_columns)
+def choose_columns(n_maps: int, about: int = 4) -> int:
+    """Return how many maps stand in a row: about so many, with the fewest empty places."""
+    return n_maps if n_maps <= about else min((about, about - 1, about + 1), key=lambda n_columns: -n_maps % n_columns)
 
 
 def lift_scale(what: str = WEIGHT_LABEL, of_shown: bool = False, n_keys: int = 0) -> Scale:

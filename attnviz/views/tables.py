@@ -90,13 +90,9 @@ def measures_rows(
     yield ("model", "text", "layer", "head", "measure", "unit", "value")
     of = maps.provenance.model, maps.provenance.text_name
     for m in measurements:
-        if m.level == "layer":
-            for layer in dict.fromkeys(layer for layer, _ in places):
-                yield (*of, maps.layer_numbers[layer], "", m.name, m.unit, float(m.values[layer]))
-        else:
-            for layer, head in places:
-                name = maps.head_names[head]
-                yield (*of, maps.layer_numbers[layer], name, m.name, m.unit, float(m.values[layer, head]))
+        for place in dict.fromkeys(place[: m.values.ndim] for place in places):  # a layer, or a layer and a head
+            name = maps.head_names[place[1]] if len(place) > 1 else ""
+            yield (*of, maps.layer_numbers[place[0]], name, m.name, m.unit, float(m.values[place]))
 
 
 def weights_rows(part: RecordPart) -> Iterator[Row]:

@@ -91,16 +91,12 @@ def _write_to(spec: Any, out: Path) -> Any:
 def _write_documents(report: Report, result: Result, folder: Path, job: Job) -> Iterator[Path]:
     """Write the rows if they have a name, the report as Markdown with the PNGs; yield the files."""
     store.make_folder(folder)
-    command = _command(job)
-    if command.rows:
-        yield _write(folder / command.rows, "".join(csv.lines(result.rows)))
+    rows = _command(job).rows
     pictures = {file.stem: file.relative_to(folder).as_posix() for file in result.files if file.suffix == ".png"}
-    yield _write(folder / REPORT, markdown.document(report, pictures))
-
-
-def _write(path: Path, text: str) -> Path:
-    store.write(path, text.encode())
-    return path
+    documents = {rows: "".join(csv.lines(result.rows))} if rows else {}
+    for name, text in (documents | {REPORT: markdown.document(report, pictures)}).items():
+        store.write(folder / name, text.encode())
+        yield folder / name
 
 
 How = Literal["made", "unchanged", "failed"]

@@ -20,7 +20,7 @@ from attnviz.report import Chart, Charts, Heatmap, HeatmapGrid, Picture, Scale
 from attnviz.selection import find_token, select_numbers
 from attnviz.specs import ScaleKind
 from attnviz.views.captions import SIMILARITY
-from attnviz.views.head_pictures import lift_scale
+from attnviz.views.head_pictures import choose_columns, lift_scale
 from attnviz.views.tokens import label_tokens, quote_token
 
 MAX_CHARTS, MAX_SAMPLES = 4, 32  # measures that are drawn, and heads
@@ -112,7 +112,7 @@ def map_pictures(
         shown = list(_list_maps(several, names, layer))
         panels = tuple(panel for panel, _ in shown)
         title = " · ".join(filter(None, ["all on one scale", said]))
-        pictures.append(HeatmapGrid(f"maps{at}", title, panels, _columns(len(panels))))
+        pictures.append(HeatmapGrid(f"maps{at}", title, panels, choose_columns(len(panels), about=5)))
         first, *others = (_map_layer(maps, "mean", name, layer) for maps, name in zip(several, names, strict=True))
         pictures += [
             _difference(other, first, f"difference{at}-{slug}-{slugs[0]}", said, scale)
@@ -208,8 +208,3 @@ def _query(tokens: Tokens, shown: Sequence[tuple[Heatmap, str]], query: int, nam
         columns=first.columns,
         row_axis=HEAD_AXIS,
     )
-
-
-def _columns(n_maps: int) -> int:
-    """Choose the number of maps in a row, about five, that leaves the fewest places empty."""
-    return n_maps if n_maps <= 5 else min((5, 4, 6), key=lambda n_columns: -n_maps % n_columns)
