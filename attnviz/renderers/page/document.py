@@ -9,7 +9,7 @@ figures have, above its numbers.
 """
 
 from base64 import b64encode
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from math import isfinite
 from typing import Any
@@ -21,27 +21,25 @@ from attnviz.renderers import cell_text
 from attnviz.renderers.page import map_parts, packing
 from attnviz.renderers.page.factor_parts import describe_factors
 from attnviz.report import Calculation, Charts, FigureStyle, Graph, Picture, Pointing, Report, Scale, Table
-from attnviz.words import Language, list_phrases, phrase
+from attnviz.words import list_phrases, phrase
 
 
-def exactness_of_maps(
-    precision: packing.Precision | None, language: Language, *, some_exact: bool, block: int
-) -> Iterator[str]:
-    """Yield one sentence or two for each thing that the page does not hold as the report does.
+def _say_exactness(held: map_parts.Held, precision: packing.Precision | None, *, some_exact: bool, block: int) -> None:
+    """Say one sentence or two for each thing that the page does not hold as the report does.
 
     `some_exact`: of the maps at another precision, some hold differences and are kept exactly.
     """
     if block > 1:
-        yield phrase("about.pooled", language, block=block)
+        held.say("about.pooled", block=block)
     if precision is packing.EXACT:
-        yield phrase("about.exact", language)
+        held.say("about.exact")
     else:
         fine, floor = (f"1/{4**exponent:,}" for exponent in (precision.fine, precision.floor))
         name = "means" if block > 1 else "ranges" if precision.floor > precision.fine else "fine"
-        yield phrase(f"about.{name}", language, fine=fine, floor=floor)
+        held.say(f"about.{name}", fine=fine, floor=floor)
         if some_exact:
-            yield phrase("about.differences", language)
-    yield phrase("about.drawn", language)
+            held.say("about.differences")
+    held.say("about.drawn")
 
 
 FONT_SIZE = 10.5  # points, of which the smallest print has 8.5: 11 pixels
@@ -64,18 +62,17 @@ ATLAS_DIGITS, ATLAS_PLACES = 3, 5  # of each number of an atlas
 OF_MOMENTS = Scale("lift", 1.0, 16.0, "shade in a moment: × an equal share")
 
 
-Parts = tuple[tuple[bytes, bytes], ...]  # of each map, then of what weights are worked out from: see `packing.pack`
+def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Sequence[tuple[bytes, bytes]]]:
+    """Collect a page's content, and its packed numbers.
 
-
-def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Parts]:
-    """Collect a page's content. Raises InvalidOption for a report with nothing to show, or an unknown colour map."""
+    Raises InvalidOption for a report with nothing to show, or an unknown colour map.
+    """
     if report.atlas is not None:  # which shows all that pictures of its heads do, but for who feeds whom
         kept = (block for block in report.blocks if isinstance(block, Graph) or not isinstance(block, Picture))
         report = replace(report, blocks=tuple(kept))
-    maps, parts, exactness = _maps(report, look)
-    pointing, looks, how_exact = (
-        ({}, (), ()) if report.point is None else _describe_pointing(report.point(), len(parts), look)
-    )
+    held = map_parts.Held(look.lang)
+    maps = _maps(report, held)
+    pointing = {} if report.point is None else _describe_pointing(report.point(), held)
     charts = [_describe_charts(each) for each in report.pictures if isinstance(each, Charts) and each.charts]
     drawn = {each.name: _draw(each) for each in report.pictures if isinstance(each, Calculation)}
     tables = [{**_table(table), "picture": drawn.get(table.name)} for table in report.listed]
@@ -88,7 +85,7 @@ def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Pa
     used = {scale.family.colours for scale in map_parts.list_scales(report) if maps["maps"]}
     if atlas:
         used.add(OF_MOMENTS.family.colours)
-    if not (parts or charts or tables or atlas or graph or any(note.leads for note in report.notes)):
+    if not (held.parts or charts or tables or atlas or graph or any(note.leads for note in report.notes)):
         raise InvalidOption(
             "there is nothing to make a page of: no map, no chart and no table",
             hint="What this command has to say is on the terminal and in --json.",
@@ -116,23 +113,21 @@ def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Pa
         "tables": tables,
         "reading": [phrase(f"about.{name}", look.lang) for name, is_there in reading.items() if is_there],
         "exactness": [
-            *exactness,
-            *how_exact,
+            *held.said,
             *([phrase("about.numbers", look.lang)] if charts else ()),
             *([phrase("about.atlas", look.lang, digits=ATLAS_DIGITS, places=ATLAS_PLACES)] if atlas else ()),
-            *([phrase("ui.rounded", look.lang)] if tables and not parts else ()),
+            *([phrase("ui.rounded", look.lang)] if tables and not held.parts else ()),
         ],
         "words": list_phrases(look.lang, "ui"),
     }
-    parts = (*parts, *looks)
-    return {**document, "parts": [[*map(len, part)] for part in parts]}, parts
+    return {**document, "parts": [[*map(len, part)] for part in held.parts]}, held.parts
 
 
-def _maps(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Parts, tuple[str, ...]]:
-    """Describe what a page holds of maps, next to nothing where the report has none, and how exact it says they are."""
+def _maps(report: Report, held: map_parts.Held) -> Mapping[str, object]:
+    """Describe what a page holds of maps, next to nothing where the report has none."""
     originals = list(map_parts.distinct(report).values())
     if not originals:
-        return {"maps": [], "pictures": []}, (), ()
+        return {"maps": [], "pictures": []}
     block = map_parts.block_for(originals)
     maps = [map_parts.pool_heatmap(each, block) for each in originals]
     ranged = [packing.fits_ranges(each.values) for each in maps]
@@ -141,37 +136,33 @@ def _maps(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Part
         [each.values for each, fits in zip(maps, ranged, strict=True) if fits], pooled=pooled
     )
     chosen = [precision if fits else packing.EXACT for fits in ranged]
-    closer, of_factors, exactness = describe_factors(originals, block, look.lang)
-    document = {
+    held.parts += (packing.pack(each.values, kept) for each, kept in zip(maps, chosen, strict=True))
+    _say_exactness(held, precision, some_exact=not all(ranged), block=block * originals[0].block)
+    return {
         "precision": None if precision is None else asdict(precision),
         **map_parts.describe_maps(report, originals, maps, block),
         "exact": [kept is packing.EXACT for kept in chosen],
-        "factored": closer,
+        "factored": describe_factors(originals, block, held),
     }
-    block *= originals[0].block
-    said = (*exactness_of_maps(precision, look.lang, some_exact=not all(ranged), block=block), *exactness)
-    packed = (packing.pack(each.values, kept) for each, kept in zip(maps, chosen, strict=True))
-    return document, (*packed, *of_factors), said
 
 
-def _describe_pointing(
-    pointing: Pointing, first: int, look: FigureStyle
-) -> tuple[Mapping[str, object], Parts, tuple[str, ...]]:
-    """Describe what a page holds of an image that is pointed at, and how exact; `first`: place of its first part."""
+def _describe_pointing(pointing: Pointing, held: map_parts.Held) -> Mapping[str, object]:
+    """Describe what a page holds of an image that is pointed at."""
     shares = map_parts.Shared()
     precision = packing.precision_for([*pointing.looks.values()], room=LOOKS_ROOM)
     described = {
         "block": pointing.block,
         "beside": pointing.beside,
         "heads": [*pointing.looks],
-        "first": first,
+        "first": len(held.parts),
         "precision": None if precision is None else asdict(precision),
         "equal": [map_parts.share_bytes(each.astype("<f4"), shares) for each in pointing.equal.values()],
         "shares": [*shares.values()],
     }
     fine = "0" if precision is None else f"1/{4**precision.fine:,}"
-    said = phrase("about.pointing", look.lang, block=pointing.block, fine=fine)
-    return {"pointing": described}, tuple(packing.pack(each, precision) for each in pointing.looks.values()), (said,)
+    held.say("about.pointing", block=pointing.block, fine=fine)
+    held.parts += (packing.pack(each, precision) for each in pointing.looks.values())
+    return {"pointing": described}
 
 
 def _describe_charts(picture: Charts) -> Mapping[str, object]:

@@ -8,18 +8,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Shaped
 
-from attnviz.renderers.page.map_parts import Shared, share, share_bytes
+from attnviz.renderers.page.map_parts import Held, Shared, share, share_bytes
 from attnviz.renderers.page.packing import EXACT, EXACT_BITS, pack
 from attnviz.report import Heatmap, WeightFactors
-from attnviz.words import Language, phrase
 
 ROOM = 10_000_000  # bytes of base64: with maps and labels, a page stays below 15 MB
 
 
-def describe_factors(
-    maps: Sequence[Heatmap], block: int, language: Language
-) -> tuple[Mapping[str, object] | None, tuple[tuple[bytes, bytes], ...], tuple[str, ...]]:
-    """Describe factors: a part of the page's document, the numbers of each map that has any, and how exact they are.
+def describe_factors(maps: Sequence[Heatmap], block: int, held: Held) -> Mapping[str, object] | None:
+    """Describe factors, and let the page hold the numbers of each map that has any.
 
     Of the maps that are drawn pooled, as many as find room; `block` of their cells become one on the page. Their parts
     follow those of all maps.
@@ -31,20 +28,17 @@ def describe_factors(
     n_fitting = int((np.cumsum(sizes) * EXACT_BITS / 8 * 4 / 3 <= ROOM).sum())
     kept = dict([*heads.items()][: max(1, n_fitting)])  # one however large
     if not kept:
-        return None, (), ()
+        return None
     tokens, arrays = Shared(), Shared()
     described: list[Mapping[str, object] | None] = [None] * len(maps)
-    for part, (place, head) in enumerate(kept.items(), len(maps)):
+    for part, (place, head) in enumerate(kept.items(), len(held.parts)):
         described[place] = {"part": part, **_describe_head(head, tokens, arrays)}
     numbers = [np.concatenate([of.query.ravel(), of.key.ravel(), of.log_sum_exp]) for of in kept.values()]
-    said = [phrase("about.factors", language)]
+    held.parts += (pack(each[None], EXACT) for each in numbers)
+    held.say("about.factors")
     if without := [maps[place].title for place in heads if place not in kept]:
-        said.append(phrase("about.without", language, n=len(without), first=without[0]))
-    return (
-        {"maps": described, "tokens": [*tokens.values()], "arrays": [*arrays.values()]},
-        tuple(pack(each[None], EXACT) for each in numbers),
-        tuple(said),
-    )
+        held.say("about.without", n=len(without), first=without[0])
+    return {"maps": described, "tokens": [*tokens.values()], "arrays": [*arrays.values()]}
 
 
 def _describe_head(of: WeightFactors, tokens: Shared, arrays: Shared) -> Mapping[str, object]:

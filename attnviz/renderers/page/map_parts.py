@@ -9,7 +9,7 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from math import ceil, sqrt
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from attnviz.renderers.pooling import pool_cells
 from attnviz.report import Heatmap, HeatmapGrid, Report, Scale
+from attnviz.words import Language, phrase
 
 MAX_SIDE = 1024  # rows or columns of a map on a page
 MAX_CELLS = 20_000_000  # of all maps: 72 heads of 512 tokens, about 4 MB of page
@@ -66,6 +67,19 @@ OF_A_HEAD = re.compile(r"layer-(\d+)-(?:head-(\d+)|(mean))")
 
 
 Shared = dict[str, object]  # what several maps have in common, by how it is written
+
+
+@dataclass(eq=False)
+class Held:
+    """What a page holds beside its document: packed numbers, and how exact it says that they are."""
+
+    language: Language
+    parts: list[tuple[bytes, bytes]] = field(default_factory=list)  # see `packing.pack`; those of maps come first
+    said: list[str] = field(default_factory=list)
+
+    def say(self, name: str, **places: object) -> None:
+        """Add a sentence from the table of words."""
+        self.said.append(phrase(name, self.language, **places))
 
 
 def share(thing: object, shared: Shared) -> int:
