@@ -155,13 +155,8 @@ def _describe_missing(maps: AttentionMaps) -> Iterator[Note]:
     """Yield which layers and heads of the model are in the record, where not all are."""
     facts, unseen = maps.provenance.facts, maps.unseen_layers
     if facts.n_heads_in_model is not None:
-        of_model = {"layers": (maps.layer_numbers, facts.n_layers_in_model if unseen else None)}
-        of_model["heads"] = (maps.head_numbers, facts.n_heads_in_model if maps.unseen_heads else None)
-        here = [
-            f"{pluralize(len(numbers), many)} {_list_numbers(numbers)} of {of}"
-            for many, (numbers, of) in of_model.items()
-            if of is not None
-        ]
+        here = [name_layers(maps)] if unseen else []
+        here += [_name_some("heads", maps.head_numbers, facts.n_heads_in_model)] if maps.unseen_heads else []
         if here:
             yield Note(f"The record holds only {' and '.join(here)}, by the model's own numbers.")
     elif unseen:
@@ -176,8 +171,12 @@ def name_layers(maps: AttentionMaps) -> str:
     """Name the layers through which attention was followed: "all layers", "layers 1 and 3 of 4"."""
     if not maps.unseen_layers:
         return "all layers"
-    seen = maps.layer_numbers
-    return f"{pluralize(len(seen), 'layers')} {_list_numbers(seen)} of {maps.provenance.facts.n_layers_in_model}"
+    return _name_some("layers", maps.layer_numbers, maps.provenance.facts.n_layers_in_model)
+
+
+def _name_some(many: str, numbers: Sequence[int], of: int | None) -> str:
+    """Name some of the model's layers or heads: "layers 1 and 3 of 4"."""
+    return f"{pluralize(len(numbers), many)} {_list_numbers(numbers)} of {of}"
 
 
 def _list_numbers(numbers: Sequence[int]) -> str:
