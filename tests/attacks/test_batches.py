@@ -14,20 +14,7 @@ import pytest
 from attnviz import store
 from attnviz.commands.batch.manifests import to_bytes
 from attnviz.store.manifest import Entry, Manifest
-from tests.attacks.endings import (
-    RunHere,
-    check_streams,
-    check_whole,
-    ended,
-    environment,
-    png,
-    refused,
-    run_in,
-    started,
-    stopped,
-    wait_for,
-    worked,
-)
+from tests.attacks import endings
 from tests.made import content, random_maps
 from tests.process import PROGRAM, Run, RunCli, workers_of
 
@@ -52,7 +39,7 @@ def prepared(folder: Path) -> Path:
 
 
 def start(folder: Path) -> subprocess.Popen[bytes]:
-    return started(folder, "batch", "figures.yaml", "--workers", "2", start_new_session=True)
+    return endings.started(folder, "batch", "figures.yaml", "--workers", "2", start_new_session=True)
 
 
 def gone(group: int) -> bool:
@@ -73,17 +60,17 @@ def test_killed_again_and_again_and_run_again_it_is_as_if_it_never_was(run_cli: 
     None is ever half a picture.
     """
     unbroken, broken = prepared(tmp_path / "unbroken"), prepared(tmp_path / "broken")
-    worked(run_cli("batch", "figures.yaml", "--workers", "2", cwd=unbroken))
+    endings.worked(run_cli("batch", "figures.yaml", "--workers", "2", cwd=unbroken))
     moments = random.Random(5)
     for n_pictures in (0, 5):
         process = start(broken)
-        wait_for(process, PICTURES, n_pictures, broken)
+        endings.wait_for(process, PICTURES, n_pictures, broken)
         time.sleep(moments.uniform(0, 0.1))
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         assert gone(process.pid)  # the next run leaves what a process that is there may be writing
         check_whole_pictures(broken / "figures")
-    worked(run_cli("batch", "figures.yaml", "--workers", "1", cwd=broken))
+    endings.worked(run_cli("batch", "figures.yaml", "--workers", "1", cwd=broken))
     assert content(broken / "figures") == content(unbroken / "figures")
 
 
@@ -91,21 +78,21 @@ def check_whole_pictures(folder: Path) -> None:
     """What a killed writer leaves is hidden; it is left to the next run."""
     for file in folder.rglob("*.png"):
         if not any(step.startswith(".") for step in file.relative_to(folder).parts):
-            png(file)
+            endings.png(file)
 
 
 @pytest.mark.slow
 def test_interrupted_it_says_so_by_its_code_and_leaves_no_process(run_cli: RunCli, tmp_path: Path) -> None:
     folder = prepared(tmp_path / "folder")
     process = start(folder)
-    wait_for(process, PICTURES, 1, folder)
+    endings.wait_for(process, PICTURES, 1, folder)
     os.killpg(process.pid, signal.SIGINT)
-    run = ended(process)
+    run = endings.ended(process)
     assert run.exit_code == 130
-    check_streams(run)
+    endings.check_streams(run)
     assert gone(process.pid)
-    worked(run_cli("batch", "figures.yaml", cwd=folder))
-    check_whole(folder / "figures")
+    endings.worked(run_cli("batch", "figures.yaml", cwd=folder))
+    endings.check_whole(folder / "figures")
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
@@ -123,7 +110,7 @@ def test_no_worker_outlives_a_parent_that_alone_is_ended(command: str, number: s
     (tmp_path / "manifest.json").write_bytes(to_bytes(Manifest({}, {}, (entry,))))
     (tmp_path / "tmp").mkdir()
     asked = ["batch", "figures.yaml", "--out", "tmp/out"] if command == "batch" else ["diff", ".", "--again"]
-    process = started(tmp_path, *asked, env={**environment(), "TMPDIR": str(tmp_path / "tmp")})
+    process = endings.started(tmp_path, *asked, env={**endings.environment(), "TMPDIR": str(tmp_path / "tmp")})
     text = None
     while text is None:
         assert process.poll() is None, process.communicate()[1]
@@ -133,9 +120,9 @@ def test_no_worker_outlives_a_parent_that_alone_is_ended(command: str, number: s
     workers = workers_of(process.pid)
     assert workers
     if (command, number) == ("batch", signal.SIGTERM):  # and while it is there, no other writes to its folder
-        refused(run_in(tmp_path, *PROGRAM, *asked), "another run of attnviz is writing to tmp/out")
+        endings.refused(endings.run_in(tmp_path, *PROGRAM, *asked), "another run of attnviz is writing to tmp/out")
     process.send_signal(number)
-    assert ended(process) == Run(-number if number == signal.SIGKILL else 130, b"", b"")
+    assert endings.ended(process) == Run(-number if number == signal.SIGKILL else 130, b"", b"")
     deadline = time.monotonic() + 10
     while any(Path(f"/proc/{worker}").exists() for worker in workers) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -146,7 +133,7 @@ def test_no_worker_outlives_a_parent_that_alone_is_ended(command: str, number: s
 
 
 @pytest.mark.slow
-def test_a_disk_that_refuses_one_picture_has_its_own_exit_code(run_here: RunHere, tmp_path: Path) -> None:
+def test_a_disk_that_refuses_one_picture_has_its_own_exit_code(run_here: endings.RunHere, tmp_path: Path) -> None:
     """A folder stands where the picture should go; the other job is made."""
     folder = prepared(tmp_path / "folder")
     (tmp_path / "out/by-hand/report.md").mkdir(parents=True)
@@ -178,12 +165,12 @@ def test_a_reader_that_leaves(args: tuple[str, ...], reader: str, n_lines: int, 
     """Silent, and the files are there. The first writes more than a pipe holds, so that it has to notice."""
     store.save(random_maps(["a"] * 200), tmp_path / "attention.safetensors")
     script = f'"$@" | {reader}; exit ${{PIPESTATUS[0]}}'
-    run = run_in(tmp_path, "bash", "-c", script, "bash", *PROGRAM, *args)
+    run = endings.run_in(tmp_path, "bash", "-c", script, "bash", *PROGRAM, *args)
     assert run.exit_code == 1
     assert run.stdout.count("\n") == n_lines
-    check_streams(run)
+    endings.check_streams(run)
     assert "error" not in run.stderr
-    assert check_whole(tmp_path) or args[0] == "vocab"
+    assert endings.check_whole(tmp_path) or args[0] == "vocab"
 
 
 @pytest.mark.parametrize(
@@ -193,8 +180,8 @@ def test_a_reader_that_leaves(args: tuple[str, ...], reader: str, n_lines: int, 
 )
 def test_a_full_disk_behind_standard_output(args: tuple[str, ...], tmp_path: Path) -> None:
     with Path("/dev/full").open("wb") as full:
-        run = run_in(tmp_path, *PROGRAM, *args, stdout=full)
-    refused(run, "cannot write to standard output: No space left on device", code=74)
+        run = endings.run_in(tmp_path, *PROGRAM, *args, stdout=full)
+    endings.refused(run, "cannot write to standard output: No space left on device", code=74)
 
 
 @pytest.mark.parametrize(
@@ -207,8 +194,8 @@ def test_streams_that_are_closed(args: tuple[str, ...], closed: str, tmp_path: P
     if shutil.which("sh") is None:
         pytest.skip("no shell on this machine")
     store.save(random_maps(n_heads=1), tmp_path / "attention.safetensors")
-    worked(run_in(tmp_path, "sh", "-c", f'"$@" {closed}', "sh", *PROGRAM, *args))
-    assert len(check_whole(tmp_path)) == (args[0] == "render")
+    endings.worked(endings.run_in(tmp_path, "sh", "-c", f'"$@" {closed}', "sh", *PROGRAM, *args))
+    assert len(endings.check_whole(tmp_path)) == (args[0] == "render")
     assert len(list(tmp_path.rglob("*.*"))) == 2
 
 
@@ -218,7 +205,7 @@ def test_streams_that_are_closed(args: tuple[str, ...], closed: str, tmp_path: P
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_and_an_end_while_waiting_for_a_text(number: signal.Signals, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    process = started(tmp_path, "heatmap", "--text-file", "pipe")
+    process = endings.started(tmp_path, "heatmap", "--text-file", "pipe")
     with (tmp_path / "pipe").open("wb"):  # opens when the program has opened it
-        assert stopped(process, number) == Run(130, b"", b"")
+        assert endings.stopped(process, number) == Run(130, b"", b"")
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]

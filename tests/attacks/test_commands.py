@@ -8,22 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests import pretrained
+from tests import pretrained, test_readme
 from tests.attacks.endings import RunHere, worked
 from tests.made import draw_nothing
 from tests.process import bare_environment, said_by
-from tests.test_readme import (
-    DECODER,
-    DOCS,
-    DRAWN,
-    ENCODER,
-    IMAGES,
-    assert_alike,
-    commands,
-    commands_of_others,
-    commands_of_packages,
-    run_examples,
-)
 
 
 @pytest.mark.slow
@@ -38,11 +26,11 @@ def test_every_command_runs(run_here: RunHere, tmp_path: Path) -> None:
     home.mkdir()
     environment = bare_environment(home)
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    run_examples(DOCS / "everyday.md")  # it writes weights for the commands below it
-    theirs = commands_of_others() + commands_of_packages()
-    assert min(len(commands_of_others()), len(OF_PACKAGES_HERE)) > 2
-    assert any(command.endswith(OUT_OF_PICTURE) for command in commands_of_others())
-    for command in (command for command in commands() if command not in theirs):
+    test_readme.run_examples(test_readme.DOCS / "everyday.md")  # it writes weights for the commands below it
+    theirs = test_readme.commands_of_others() + test_readme.commands_of_packages()
+    assert min(len(test_readme.commands_of_others()), len(OF_PACKAGES_HERE)) > 2
+    assert any(command.endswith(OUT_OF_PICTURE) for command in test_readme.commands_of_others())
+    for command in (command for command in test_readme.commands() if command not in theirs):
         if set(command) & set("|>&;"):
             done = said_by(["bash", "-o", "pipefail", "-c", command], cwd=tmp_path, env=environment)
             code, complaints = done.returncode, done.stderr
@@ -72,8 +60,8 @@ OUT_OF_PICTURE = " --out picked"  # ends the command whose picture is in the doc
 # Those whose pictures are held run where they are, and the one explanation where its screen is.
 OF_PACKAGES_HERE = [
     command
-    for command in commands_of_packages()
-    if command.rpartition(" --out ")[2] not in DRAWN and not command.endswith(' Mr and Mrs D"')
+    for command in test_readme.commands_of_packages()
+    if command.rpartition(" --out ")[2] not in test_readme.DRAWN and not command.endswith(' Mr and Mrs D"')
 ]
 
 
@@ -86,10 +74,12 @@ def test_a_command_with_a_model_of_a_package_runs(command: str, run_here: RunHer
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", commands_of_others())
+@pytest.mark.parametrize("command", test_readme.commands_of_others())
 def test_a_command_with_a_model_of_others_runs(command: str, run_here: RunHere, tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason=pretrained.NEEDS)
-    command = command.replace(ENCODER, str(pretrained.minilm())).replace(DECODER, str(pretrained.stories()))
+    command = command.replace(test_readme.ENCODER, str(pretrained.minilm())).replace(
+        test_readme.DECODER, str(pretrained.stories())
+    )
     worked(run_here(*shlex.split(command)[1:]))
     if command.endswith(OUT_OF_PICTURE):
-        assert_alike(tmp_path / "picked" / "overview.png", IMAGES / "third-party.png")
+        test_readme.assert_alike(tmp_path / "picked" / "overview.png", test_readme.IMAGES / "third-party.png")

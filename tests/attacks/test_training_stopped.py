@@ -13,15 +13,7 @@ from pathlib import Path
 import pytest
 
 from attnviz.commands.train.inputs import STATE
-from tests.attacks.endings import (
-    RunHere,
-    check_whole,
-    environment,
-    refused,
-    started,
-    with_disks,
-    worked,
-)
+from tests.attacks import endings
 from tests.commands.train.runs import CHECKPOINT, FILES, SIZES, TINY
 from tests.made import HOSTILE, content
 from tests.process import Run
@@ -38,12 +30,12 @@ def test_standard_error_that_nobody_reads(tmp_path: Path) -> None:
     """A model is worth more than what is said about it."""
     reading, writing = os.pipe()
     os.close(reading)
-    process = started(tmp_path, *TINY, "--json", "--split", "train[:8]", stderr=writing)
+    process = endings.started(tmp_path, *TINY, "--json", "--split", "train[:8]", stderr=writing)
     os.close(writing)
     out, _ = process.communicate(timeout=PATIENCE)
     printed, kept = json.loads(out), json.loads((tmp_path / "model/metrics.json").read_bytes())
     assert printed | {"schema": 0} == kept | {"schema": 0}  # each form has a version of its own
-    check_whole(tmp_path / "model")
+    endings.check_whole(tmp_path / "model")
     assert content(tmp_path / "model").keys() == {*FILES}
     assert process.returncode == 0
 
@@ -60,7 +52,7 @@ def on_terminal(folder: Path, *args: str, keys: bytes = b"") -> tuple[int, str]:
     process = subprocess.Popen(
         [sys.executable, *args],
         cwd=folder,
-        env={**environment(), "TERM": "xterm"},
+        env={**endings.environment(), "TERM": "xterm"},
         stdin=theirs,
         stdout=subprocess.DEVNULL,
         stderr=theirs,
@@ -167,7 +159,7 @@ def test_ctrl_c_on_a_terminal(tmp_path: Path) -> None:
     assert "note: stopped after step " in what
     assert how.startswith("note: the same command with --resume goes on after step ")
     assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h") == 1
-    check_whole(tmp_path / "model")
+    endings.check_whole(tmp_path / "model")
     assert content(tmp_path / "model").keys() == {STATE, *CHECKPOINT}
 
 
@@ -175,15 +167,15 @@ def test_ctrl_c_on_a_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("few_probes", "drawn_once")
-def test_texts_are_data(run_here: RunHere, tmp_path: Path) -> None:
+def test_texts_are_data(run_here: endings.RunHere, tmp_path: Path) -> None:
     """Whatever stands in them, and however long one is."""
     texts = [*HOSTILE, "x" * 100_000, "word " * 20_000]
     rows = [{"text": f"{text} number {n}", "label": n % 2} for n, text in enumerate(texts * 2)]
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     (tmp_path / "[red] $x$ <b>.jsonl").write_text(lines, encoding="utf-8")
-    run = worked(run_here("train", "--dataset", "[red] $x$ <b>.jsonl", *TINY[3:], "--crop", "64"))
+    run = endings.worked(run_here("train", "--dataset", "[red] $x$ <b>.jsonl", *TINY[3:], "--crop", "64"))
     assert "trained on [red] $x$ <b>.jsonl train" in run.stdout
-    check_whole(tmp_path / "model")
+    endings.check_whole(tmp_path / "model")
     assert content(tmp_path / "model").keys() == {*FILES}
 
 
@@ -192,12 +184,12 @@ def test_texts_are_data(run_here: RunHere, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_probes", "drawn_once")
-def test_a_full_disk_after_one_epoch(run: Path, run_here: RunHere, tmp_path: Path) -> None:
+def test_a_full_disk_after_one_epoch(run: Path, run_here: endings.RunHere, tmp_path: Path) -> None:
     """A state takes up to 110 KiB, and for a moment there are two. With more room it goes on to the same bytes."""
     mount, after = "mkdir model && mount -t tmpfs -o size=100k tmpfs model", "cp -R model left"
-    done = with_disks(mount, after, tmp_path, "-m", "attnviz", *TINY)
+    done = endings.with_disks(mount, after, tmp_path, "-m", "attnviz", *TINY)
     said = f"cannot write model/{STATE}: No space left on device"
-    refused(Run(done.returncode, done.stdout, done.stderr), said, code=74)
+    endings.refused(Run(done.returncode, done.stdout, done.stderr), said, code=74)
     assert set(content(tmp_path / "left")) == {STATE, *CHECKPOINT}
-    worked(run_here(*TINY, "--out", "left", "--resume"))
+    endings.worked(run_here(*TINY, "--out", "left", "--resume"))
     assert content(tmp_path / "left") == content(run)

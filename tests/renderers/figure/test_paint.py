@@ -12,25 +12,11 @@ from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.style import HAIRLINE
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale
 from attnviz.report import Picture as Shape
-from tests.renderers.figure.reports import (
-    FIXED,
-    HOSTILE,
-    LOG,
-    SCRIPTS,
-    by_matplotlib,
-    cell_pixels,
-    difference,
-    first_map,
-    heatmap,
-    labelled,
-    panels,
-    pixels,
-    report,
-    small,
-)
+from tests.renderers.figure import reports
 
 SHARED = Scale("shared", 0.0, 0.37, "shared")
-UNEQUAL = HeatmapGrid("overview", "two models", (heatmap(5), heatmap(7)), 2)  # that cut a text differently
+# Of two models that cut a text differently.
+UNEQUAL = HeatmapGrid("overview", "two models", (reports.heatmap(5), reports.heatmap(7)), 2)
 HALF_THE_INK = 115  # of black on white: what smoothing may take from a pixel or give it
 
 
@@ -46,7 +32,7 @@ def without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("without_matplotlib")
 @pytest.mark.parametrize(
     "scale",
-    [FIXED, SHARED, LOG, Scale("lift", 1.0, 16.0, ""), Scale("diverging", -0.2, 0.2, "")],
+    [reports.FIXED, SHARED, reports.LOG, Scale("lift", 1.0, 16.0, ""), Scale("diverging", -0.2, 0.2, "")],
     ids=lambda scale: scale.kind,
 )
 @pytest.mark.parametrize(
@@ -54,8 +40,8 @@ def without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     [((9, 9), FigureStyle("viridis", 60)), ((64, 64), FigureStyle("mako"))],
 )
 def test_every_pixel_has_the_colour_of_its_weight(scale: Scale, shape: tuple[int, int], look: FigureStyle) -> None:
-    shown = replace(heatmap(*shape, causal=True), scale=scale)
-    image = cell_pixels(report(shown), look)
+    shown = replace(reports.heatmap(*shape, causal=True), scale=scale)
+    image = reports.cell_pixels(reports.report(shown), look)
     norm, cmap = Normalize(scale.low, scale.high), look.cmap
     values = np.array(shown.values, dtype=float)
     if scale.kind == "lift":  # times the number of keys that the query may attend to
@@ -77,8 +63,8 @@ def test_every_pixel_has_the_colour_of_its_weight(scale: Scale, shape: tuple[int
 
 @pytest.mark.usefixtures("without_matplotlib")
 def test_maps_of_several_sizes_fill_boxes_of_one_size() -> None:
-    planned = plan(UNEQUAL, report(UNEQUAL), FigureStyle())
-    image = pixels(report(UNEQUAL))
+    planned = plan(UNEQUAL, reports.report(UNEQUAL), FigureStyle())
+    image = reports.pixels(reports.report(UNEQUAL))
     for place in planned.places:
         left, top, width, height = (round(150 * part) for part in place.box)
         box = image[top : top + height, left : left + width]
@@ -106,19 +92,19 @@ def around(pick: np.ufunc, image: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(
     ("picture", "look"),
     [
-        (heatmap(30), FigureStyle(dpi=150)),
-        (labelled(SCRIPTS), FigureStyle(dpi=150)),
-        (labelled(HOSTILE), FigureStyle(dpi=72)),
-        (difference(9, causal=False), FigureStyle(dpi=100, annotate=True)),
-        (replace(panels(20), scale=LOG), FigureStyle("Greys", dpi=200)),
+        (reports.heatmap(30), FigureStyle(dpi=150)),
+        (reports.labelled(reports.SCRIPTS), FigureStyle(dpi=150)),
+        (reports.labelled(reports.HOSTILE), FigureStyle(dpi=72)),
+        (reports.difference(9, causal=False), FigureStyle(dpi=100, annotate=True)),
+        (replace(reports.panels(20), scale=reports.LOG), FigureStyle("Greys", dpi=200)),
         (UNEQUAL, FigureStyle(dpi=150)),
-        (small(panels(14, n_heads=40, n_columns=8)), FigureStyle(dpi=150)),
+        (reports.small(reports.panels(14, n_heads=40, n_columns=8)), FigureStyle(dpi=150)),
     ],
     ids=["rotated", "scripts", "hostile", "numbers", "log", "unequal", "edges"],
 )
 def test_all_is_within_a_pixel_of_where_matplotlib_draws_it(picture: Heatmap | HeatmapGrid, look: FigureStyle) -> None:
-    shown = report(picture, title="注意力 مرحبا 👩\u200d🚀 e\u0301 $x$")
-    ours, theirs = pixels(shown, look), by_matplotlib(shown, look)
+    shown = reports.report(picture, title="注意力 مرحبا 👩\u200d🚀 e\u0301 $x$")
+    ours, theirs = reports.pixels(shown, look), reports.by_matplotlib(shown, look)
     assert unlike(ours, theirs) <= HALF_THE_INK
     assert unlike(np.roll(ours, 2, axis=0), theirs) > HALF_THE_INK  # so that two pixels are seen
     assert unlike(np.roll(ours, 2, axis=1), theirs) > HALF_THE_INK
@@ -126,19 +112,19 @@ def test_all_is_within_a_pixel_of_where_matplotlib_draws_it(picture: Heatmap | H
 
 @pytest.mark.parametrize("dpi", [72, 150, 300])
 def test_forbidden_cells_are_as_dark_as_those_of_matplotlib(dpi: int) -> None:
-    shown, look = report(heatmap(12, causal=True)), FigureStyle(dpi=dpi)
-    left, top, width, height = (round(dpi * part) for part in plan(first_map(shown), shown, look).places[0].box)
+    shown, look = reports.report(reports.heatmap(12, causal=True)), FigureStyle(dpi=dpi)
+    left, top, width, height = (round(dpi * part) for part in plan(reports.first_map(shown), shown, look).places[0].box)
     corner = np.s_[top + 2 : top + height // 3, left + 2 * width // 3 : left + width - 2]
-    ours, theirs = (painted[corner] for painted in (pixels(shown, look), by_matplotlib(shown, look)))
+    ours, theirs = (painted[corner] for painted in (reports.pixels(shown, look), reports.by_matplotlib(shown, look)))
     assert np.abs(ours.mean(axis=(0, 1)) - theirs.mean(axis=(0, 1))).max() < 3
     assert np.ptp(ours[..., 0]) > 40
 
 
 def test_same_bytes_whatever_was_drawn_before() -> None:
-    heads: tuple[Shape, ...] = (panels(7), *panels(7).maps)
+    heads: tuple[Shape, ...] = (reports.panels(7), *reports.panels(7).maps)
     look = FigureStyle(dpi=72)
-    forwards, backwards = files(report(*heads), look), files(report(*reversed(heads)), look)
+    forwards, backwards = files(reports.report(*heads), look), files(reports.report(*reversed(heads)), look)
     assert forwards == backwards[::-1]
     assert len(set(forwards)) == len(heads)
-    files(report(labelled(HOSTILE)), FigureStyle("mako", 150))
-    assert files(report(*heads), look) == forwards
+    files(reports.report(reports.labelled(reports.HOSTILE)), FigureStyle("mako", 150))
+    assert files(reports.report(*heads), look) == forwards

@@ -15,17 +15,7 @@ from attnviz.errors import InvalidOption
 from attnviz.renderers.page import map_parts
 from attnviz.renderers.page.html import html
 from attnviz.report import Block, FigureStyle, Heatmap, HeatmapGrid, Note, Report, Scale
-from tests.made import (
-    HOSTILE,
-    cross_maps,
-    page_content,
-    random_maps,
-    record,
-    report,
-    tokens,
-    unpack_page,
-    windowed_maps,
-)
+from tests import made
 from tests.renderers.page.atlases import TEXT, WORDS, atlas, atlas_report, moment
 from tests.renderers.page.test_cells import from_page, intervals, unpacked_exact
 
@@ -60,7 +50,7 @@ class Parsed(HTMLParser):
         self.within = ""
         self.feed(page)
         self.unpacker = self.inner["script"]
-        self.inner |= unpack_page(page.encode())
+        self.inner |= made.unpack_page(page.encode())
 
     def cells(self) -> list[tuple[bytes, ...]]:
         """What was packed of each map."""
@@ -78,14 +68,14 @@ class Parsed(HTMLParser):
 
 
 def page(of: Report | None = None, look: FigureStyle | None = None) -> Parsed:
-    ((name, data),) = html(of or report(), look or FigureStyle())
+    ((name, data),) = html(of or made.report(), look or FigureStyle())
     assert name == "attention.html"
     return Parsed(data.decode("utf-8"))
 
 
 def content(of: Report | None = None) -> dict[str, Any]:
-    ((_, data),) = html(of or report(), FigureStyle())
-    found: dict[str, Any] = page_content(data)
+    ((_, data),) = html(of or made.report(), FigureStyle())
+    found: dict[str, Any] = made.page_content(data)
     return found
 
 
@@ -103,16 +93,16 @@ def attacked() -> Report:
 
 
 def test_weights_come_back_exactly() -> None:
-    maps = random_maps(n_layers=2, n_heads=3)
-    parsed = page(report(maps))
+    maps = made.random_maps(n_layers=2, n_heads=3)
+    parsed = page(made.report(maps))
     for packed, weights in zip(parsed.cells(), maps.weights.reshape(6, 14, 14), strict=True):
         assert (unpacked_exact(packed, (14, 14)) == weights).all()
     assert json.loads(parsed.inner["content"])["precision"] is None
 
 
 def test_many_weights_come_back_within_what_the_page_says() -> None:
-    maps = random_maps(["t"] * 200, n_heads=12)
-    parsed = page(report(maps))
+    maps = made.random_maps(["t"] * 200, n_heads=12)
+    parsed = page(made.report(maps))
     kept = json.loads(parsed.inner["content"])["precision"]
     assert kept is not None
     from attnviz.renderers.page.packing import Precision
@@ -121,21 +111,21 @@ def test_many_weights_come_back_within_what_the_page_says() -> None:
         low, high = intervals(packed, (200, 200), Precision(**kept))
         assert (low <= weights).all()
         assert (weights < high).all()
-    assert any("within 0.5 %" in sentence for sentence in content(report(maps))["exactness"])
+    assert any("within 0.5 %" in sentence for sentence in content(made.report(maps))["exactness"])
 
 
 def test_what_maps_share_is_there_once() -> None:
-    found = content(report(random_maps(n_layers=2, n_heads=4, causal=True)))
+    found = content(made.report(made.random_maps(n_layers=2, n_heads=4, causal=True)))
     assert len(found["axes"]) == 1
     assert len(found["masks"]) == 1
-    assert len(content(report(windowed_maps()))["masks"]) == 2
-    assert len(content(report(cross_maps()))["axes"]) == 2
+    assert len(content(made.report(made.windowed_maps()))["masks"]) == 2
+    assert len(content(made.report(made.cross_maps()))["axes"]) == 2
 
 
 def test_spaces_and_markers_of_the_text() -> None:
-    pieces = tokens("[CLS]", "sing", "##ing", "loud", special=("[CLS]",))
+    pieces = made.tokens("[CLS]", "sing", "##ing", "loud", special=("[CLS]",))
     joined = replace(pieces, offsets=((0, 0), (0, 4), (4, 7), (8, 12)))
-    (axis,) = content(report(record(np.full((1, 1, 4, 4), 0.25), joined)))["axes"]
+    (axis,) = content(made.report(made.record(np.full((1, 1, 4, 4), 0.25), joined)))["axes"]
     assert axis["writing"] == {
         "spaced": [False, False, False, True],
         "special": [True, False, False, False],
@@ -180,14 +170,14 @@ def test_hostile_strings_come_back_as_they_were() -> None:
     found = content(attacked())
     assert tuple(found["axes"][0]["labels"]) == ATTACKS
     assert found["notes"] == list(ATTACKS)
-    assert page(report(random_maps(HOSTILE))).inner["title"]
+    assert page(made.report(made.random_maps(made.HOSTILE))).inner["title"]
 
 
 def test_long_texts_are_pooled_and_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MAX_SIDE", "POOLED_SIDE"):
         monkeypatch.setattr(map_parts, name, 5)
-    maps = random_maps(n_heads=1, causal=True)
-    parsed = page(report(maps))
+    maps = made.random_maps(n_heads=1, causal=True)
+    parsed = page(made.report(maps))
     found = json.loads(parsed.inner["content"])
     (axis,) = found["axes"]
     assert axis["positions"] == ["0–2", "3–5", "6–8", "9–11", "12–13"]
@@ -216,8 +206,8 @@ def test_however_many_cells_there_are_a_page_holds_no_more_than_it_can() -> None
 
 
 def test_differences_are_exact_beside_weights_that_are_not() -> None:
-    maps = random_maps(["t"] * 200, n_heads=12)
-    pictures = tuple(report(maps).pictures)
+    maps = made.random_maps(["t"] * 200, n_heads=12)
+    pictures = tuple(made.report(maps).pictures)
     panels = next(each for each in pictures if isinstance(each, HeatmapGrid))
     cells = maps.weights[0, 0] - maps.weights[0, 1]
     difference = replace(
@@ -232,14 +222,14 @@ def test_differences_are_exact_beside_weights_that_are_not() -> None:
 
 def test_an_unknown_colour_map_is_refused() -> None:
     with pytest.raises(InvalidOption, match="no colour map"):
-        list(html(report(), FigureStyle(cmap="virdis")))
+        list(html(made.report(), FigureStyle(cmap="virdis")))
 
 
 @pytest.mark.parametrize(("n_layers", "n_heads"), [(2, 8), (6, 12), (30, 9)])
 def test_short_texts_make_small_pages(n_layers: int, n_heads: int) -> None:
     """Of the heads of multi:8, MiniLM and SmolLM2."""
-    maps = random_maps(["word"] * 11, n_layers=n_layers, n_heads=n_heads, causal=n_layers == 30)
-    ((_, data),) = html(report(maps), FigureStyle())
+    maps = made.random_maps(["word"] * 11, n_layers=n_layers, n_heads=n_heads, causal=n_layers == 30)
+    ((_, data),) = html(made.report(maps), FigureStyle())
     assert len(data) < 130_000
 
 
