@@ -163,7 +163,7 @@ def _describe_missing(maps: AttentionMaps) -> Iterator[Note]:
         of = facts.n_layers_in_model
         yield Note(
             f"In {pluralize(len(unseen), 'layers')} {_list_numbers(unseen)} of the model's {of} no attention of this "
-            "kind was seen; layers are called by the model's own numbers."
+            "kind over these tokens was seen; layers are called by the model's own numbers."
         )
 
 

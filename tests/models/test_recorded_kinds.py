@@ -1,5 +1,8 @@
 """Which layer, which keys, and what was not seen: small modules of the structures that people publish."""
 
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.measures.weighing import rollout
 from attnviz.models.recording.record import Recording
 from tests.models.captures import drawn, recorded
-from tests.models.structures import STATES, Attention, Module, Stack, linears
+from tests.models.structures import STATES, Attention, Mix, Module, Stack, by_softmax, linears
 
 
 def by_talking_heads(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -116,10 +119,11 @@ def test_rows_that_are_windows_are_called_so(is_shifted: bool, tmp_path: Path) -
     model = Module(swin, blocks=nn.ModuleList([Attention(2), Attention(2)]))
     names = [[f"{text}{place}" for place in range(16)] for text in "ab"]
     maps = recorded(lambda: model(torch.randn(2, 16, 16)), tokens=names)
-    assert [one.provenance.text_name for one in maps] == [f"window {n} of 4" for n in (1, 2, 3, 4)] * 2
-    assert {one.weights.shape for one in maps} == {(2, 2, 4, 4)}
-    assert all(("may hold others in another layer" in one.provenance.facts.guess) == is_shifted for one in maps)
-    assert is_shifted or [one.keys.pieces for one in maps[4:6]] == [tuple(names[1][:4]), tuple(names[1][4:8])]
+    assert [one.provenance.text_name for one in maps[-4:]] == [f"window {n} of 4" for n in (1, 2, 3, 4)]
+    assert {one.weights.shape for one in maps} == {(2 - is_shifted, 2, 4, 4)}
+    assert maps.groups == (("blocks.0", "blocks.1") if is_shifted else ("blocks.*",))
+    last = names[1][2:] + names[1][:2] if is_shifted else names[1]
+    assert [list(one.keys.pieces) for one in maps[-4:]] == [last[at : at + 4] for at in (0, 4, 8, 12)]
     with pytest.raises(InvalidOption, match="rollout needs attention over a whole text, and this is window 3"):
         rollout(maps[2])
     attnviz.save(maps[2], tmp_path / "attention.safetensors")
@@ -163,7 +167,7 @@ def test_latents_that_read_the_tokens_are_not_called_like_them() -> None:
 
     model = Module(forward, latents=nn.Parameter(torch.randn(1, 3, 16)), read=cross(), own=cross())
     read, own = recorded(lambda: model(STATES), tokens=list("abcde"))
-    assert (read.queries.pieces, read.keys.pieces) == (tuple("012"), tuple("abcde"))
+    assert (read.queries.pieces, read.keys.pieces) == (tuple(f"⟨query {n}⟩" for n in range(3)), tuple("abcde"))
     assert own.queries.pieces == own.keys.pieces == ("⟨mixed 0⟩", "⟨mixed 1⟩", "⟨mixed 2⟩")
     with pytest.raises(InvalidRecord, match="4 names in tokens"), attnviz.record(tokens=list("abcd")):
         model(STATES)
@@ -176,12 +180,78 @@ def test_two_texts_that_a_model_joins_and_turns_are_a_batch_in_their_order() -> 
     assert [one.keys.pieces for one in maps] == [("a", "b"), ("c", "d")] * 2
 
 
-def test_a_text_that_is_read_twice_is_two_texts() -> None:
+@pytest.mark.parametrize("is_within", [False, True])
+def test_a_text_that_is_read_twice_is_two_texts(is_within: bool) -> None:
     """As under guidance, where each step of a diffusion reads its own result with a prompt and without one."""
     attend, empty = Module(lambda own, *of: own.attend(torch.cat(of, 1)), attend=Attention()), STATES[:, :0]
-    maps = recorded(lambda: attend(torch.cat([attend(STATES, empty)] * 2), empty.expand(2, -1, -1)))
+    double = Module(lambda own, states: own.inner(torch.cat([states] * 2), empty.expand(2, -1, -1)), inner=attend)
+    read_twice = double if is_within else partial(double.does, double)
+    maps = recorded(lambda: read_twice(attend(STATES, empty)))
     assert [each.weights.shape for each in maps] == [maps[0].weights.shape] * 3
     assert maps.not_seen == ""  # also beside a memory that is still empty
+
+
+def in_pieces(pairs: Iterable[tuple[Any, Any]]) -> Mix:
+    """Attend a part of the rows of all heads and of the queries at a time, as where memory is short."""
+
+    def mix(*sides: Tensor) -> Tensor:
+        query, key, value = (side.flatten(0, 1) for side in sides)
+        found = torch.zeros_like(query)
+        for rows, asking in pairs:
+            found[rows, asking] = torch.bmm((torch.bmm(query[rows, asking], key[rows].mT) / 2).softmax(-1), value[rows])
+        return found.view(sides[0].shape)
+
+    return mix
+
+
+@pytest.mark.parametrize("n_rows", [2, 4, 8])
+@pytest.mark.parametrize("n_queries", [2, 4])
+def test_pieces_of_one_attention_are_joined(n_rows: int, n_queries: int) -> None:
+    """By heads, as in diffusers' slices, by texts, and by queries; none of them is said to be another head or text."""
+    rows, asking = ([slice(at, at + n) for at in range(0, end, n)] for n, end in ((n_rows, 8), (n_queries, 4)))
+    model, states, names = (
+        Attention(mix=in_pieces([*product(rows, asking)])),
+        drawn(3, 2, 4, 16),
+        [[*"abcd"], [*"efgh"]],
+    )
+    pieces = recorded(lambda: model(states), tokens=names)
+    model.mix = by_softmax
+    for joined, whole in zip(pieces, recorded(lambda: model(states), tokens=names), strict=True):
+        assert joined.queries == joined.keys == whole.keys
+        np.testing.assert_allclose(joined.weights, whole.weights, atol=1e-6)
+
+
+def by_distances(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Add what each key says of its distance, as in DeBERTa (He et al. 2020)."""
+    n_tokens = key.shape[-2]
+    distances = torch.arange(n_tokens) - torch.arange(n_tokens)[:, None] + n_tokens - 1
+    of_keys = (key @ nn.Parameter(drawn(5, 4, 2 * n_tokens - 1))).gather(-1, distances.expand(*key.shape[:3], -1))
+    return ((query @ key.mT + of_keys.mT) / 2).softmax(-1) @ value
+
+
+def added_to(*places: int) -> Callable[[Any, Tensor], Tensor]:
+    """Attend to sums of the tokens that go to one place."""
+    index = torch.tensor(places)[None, :, None].expand_as(STATES)
+    return lambda own, states: own.attend(torch.zeros(1, max(places) + 1, 16).scatter_add(1, index, states))
+
+
+@pytest.mark.parametrize(
+    ("forward", "expected"),
+    [
+        (lambda own, states: own.attend(states.flip(1)), "edcba"),
+        (lambda own, states: own.attend(own.conv(functional.pad(states.mT, (2, 0))).mT), "abcde"),
+        (lambda own, states: own.attend(own.conv(states.mT).mT), "012"),
+        (lambda own, states: own.by_distances(states), "abcde"),
+        (added_to(0, 0, 1, 1, 2), "⟨mixed 0⟩⟨mixed 1⟩⟨mixed 2⟩"),
+        (added_to(4, 3, 2, 1, 0), "edcba"),
+    ],
+)
+def test_names_stay_with_their_tokens(forward: Callable[[Any, Tensor], Tensor], expected: str) -> None:
+    parts = {"attend": Attention(), "by_distances": Attention(mix=by_distances), "conv": nn.Conv1d(16, 16, 3)}
+    model = nn.Sequential(Attention(), Module(forward, **parts))
+    first, last = recorded(lambda: model(STATES), tokens=list("abcde"))
+    assert first.keys.pieces == tuple("abcde")
+    assert "".join(last.queries.pieces) == "".join(last.keys.pieces) == expected
 
 
 def test_two_texts_that_read_each_other_have_their_own_names() -> None:

@@ -98,9 +98,22 @@ def linearly(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return query @ (key.mT @ value) / (query @ key.sum(-2, keepdim=True).mT)
 
 
-@pytest.mark.parametrize(
-    ("mix", "name"), [(by_sigmoid, "weights that do not sum to 1"), (linearly, "linear attention")]
+def step_by_step(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Carry a state on from token to token."""
+    states = [value[..., 0, :]]
+    for token in range(1, value.shape[-2]):
+        states.append(states[-1] * torch.sigmoid(key[..., token, :]) + value[..., token, :])
+    return query * torch.stack(states, dim=-2)
+
+
+MIXES = (
+    (by_sigmoid, "weights that do not sum to 1"),
+    (linearly, "linear attention"),
+    (step_by_step, "sums of different tokens"),
 )
+
+
+@pytest.mark.parametrize(("mix", "name"), MIXES)
 def test_what_attends_without_a_softmax_is_named(mix: Mix, name: str) -> None:
     maps = recorded(lambda: Stack([Attention(), Attention(mix=mix)])(STATES))
     assert maps.not_seen == f"Not in here: {MADE}layers.1 ({name})."
@@ -112,8 +125,11 @@ def test_rotated_queries_and_products_of_weights_are_nothing_of_the_kind() -> No
         turn = (torch.rand(1, 2, 1) @ torch.arange(5.0)[None, None]).mT.repeat(1, 1, 2).cos()
         return functional.scaled_dot_product_attention(query * turn, key * turn, value)
 
-    maps = recorded(lambda: Stack([Attention(mix=rotated), nn.Linear(16, 16)])(STATES))
-    assert (len(maps), maps.not_seen) == (1, "")
+    def by_pairs(query: Tensor, key: Tensor, value: Tensor) -> Tensor:  # as in Bahdanau et al. 2015
+        return (query.unsqueeze(-2) + key.unsqueeze(-3)).tanh().sum(-1).softmax(-1) @ value
+
+    maps = recorded(lambda: Stack([Attention(mix=rotated), nn.Linear(16, 16), Attention(mix=by_pairs)])(STATES))
+    assert (maps.groups, maps.not_seen) == (("layers.0", "layers.2"), "")  # of sums of pairs the query is not known
 
 
 def test_weights_are_worked_out_in_full_whatever_the_script_allows(monkeypatch: pytest.MonkeyPatch) -> None:

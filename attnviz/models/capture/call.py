@@ -80,21 +80,21 @@ class Call:
 class Arranged(NamedTuple):
     """Rows of a product, put in order."""
 
-    places: Int[Tensor, "_row _head _query"] | None  # where each query stands in the product; None: in this order
+    places: PlaceIds | None  # where each query stands in the product; None: in this order
     shape: tuple[int, int, int, int]  # [row, head, query, key]
     queries: PlaceIds | None  # of nobody where they are of no token, such as learned ones
     keys: PlaceIds | None
 
-    def order(self, of: Tensor) -> Tensor:
-        """Order as [row, head, query, …] anything that has [row of the product, query, …]."""
+    def order(self, of: Any) -> Any:
+        """Order as [row, head, query, …] an array or tensor that has [row of the product, query, …]."""
         if self.places is not None:
-            of = of.flatten(0, 1)[self.places.flatten()]
+            of = of.reshape(-1, *of.shape[2:])[self.places.ravel()]
         return of.reshape(*self.shape[:3], *of.shape[2 if self.places is None else 1 :])
 
 
 def arrange(
-    of_queries: Int[Tensor, "row query"] | None,
-    of_keys: Int[Tensor, "row key"] | None,
+    of_queries: Ids | PlaceIds | None,
+    of_keys: Ids | PlaceIds | None,
     sizes: tuple[int, int, int],
     n_heads: int,
 ) -> Arranged:
@@ -108,8 +108,8 @@ def arrange(
     """
     n_rows, n_queries, n_keys = sizes
     places = np.arange(n_rows * n_queries).reshape(n_rows, n_queries)
-    queries = np.full((n_rows, n_queries), NOBODY) if of_queries is None else of_queries.numpy()
-    keys = np.full((n_rows, n_keys), NOBODY) if of_keys is None else of_keys.numpy()
+    queries = np.full((n_rows, n_queries), NOBODY) if of_queries is None else np.asarray(of_queries)
+    keys = np.full((n_rows, n_keys), NOBODY) if of_keys is None else np.asarray(of_keys)
     apart = np.where(queries < 0, -2 - np.arange(n_queries), queries)  # of nobody, told from others by its place
     # Rows of the product whose queries are of one text and that look at the same keys belong together: they are its
     # heads, or parts of its queries. If texts do not all have as many of them, each row stands for itself. Texts stand
@@ -130,7 +130,7 @@ def arrange(
     # Most models lay their heads out in this very order, and then no weight is moved.
     is_natural = np.array_equal(placed.ravel(), places.ravel())
     return Arranged(
-        None if is_natural else torch.from_numpy(placed),
+        None if is_natural else placed,
         (*placed.shape, n_keys),
         asking if is_known else np.full_like(asking, NOBODY),
         None if of_keys is None else keys[[rows[0] for rows in members]],

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map_only
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from attnviz.models.capture.ids import NOBODY, NOTHING, PLANES, Ids, Known, Store, is_learned, nobody, reshape, row_of
+from attnviz.models.capture.ids import NOBODY, NOTHING, PLANES, Ids, Known, Store, is_learned, nobody, reshape
 
 SHAPED = {"view", "_unsafe_view", "_reshape_alias", "reshape"}
 WHOLE = {"layer_norm", "reshape", "dropout", "contiguous", "to"}  # made of other operators, and followed as they are
@@ -26,11 +26,6 @@ MOVES = SHAPED | {
     *("view_as_real", "view_as_complex"),
     *("im2col", "pixel_shuffle", "pixel_unshuffle", "cat", "stack", "where", "index_copy", "index_put", "scatter"),
     *("_index_put_impl", "slice_scatter", "select_scatter", "masked_scatter"),
-}
-# What these do to numbers, done to ids, which have no imaginary part.
-COMPLEX: dict[str, Callable[[Ids], Ids]] = {
-    "view_as_complex": lambda ids: ids[..., 0],
-    "view_as_real": lambda ids: ids.unsqueeze(-1).expand(*ids.shape, 2),
 }
 CHOICES = {"index", "indices", "mask", "condition"}  # arguments that say which numbers, and hold none that move
 VALUES = {"self", "other", "value"}  # arguments that are numbers, also where they are no tensors
@@ -146,7 +141,9 @@ class Follower:
             axes = [of.args[1]] if isinstance(of.args[1], int) else of.args[1]
             if known[0] is not None and any(self.store.varies(known[0].ids, axis) for axis in axes):
                 self._note(kind)
-        for each in known:
+        # Scores are of the tokens whose states were multiplied, whatever is added: distances, gathered or shifted.
+        scores = [each for each in known if each and each.columns is not None and each.columns.shape == shape]
+        for each in scores or known:
             ids = None if each is None else each.ids
             if ids is not None and ids.shape != shape and not _fits(ids.shape, shape):
                 # Where only the number of features differs, each row is still of the token that it was of.
@@ -154,12 +151,15 @@ class Follower:
                 ids = ids[..., :1] if alike else None
             if ids is not None:
                 ids = ids.expand(shape)
-                found = ids if found is None else self.store.merge(found, ids)
+                found, are_added = (ids, False) if found is None else self.store.merge(found, ids)
+                if are_added and results[0].is_floating_point():
+                    self._note("sums of different tokens")
         return found
 
     def _write(self, part: Tensor, ids: Ids, after: int) -> None:
         """Write ids into a tensor, and into the one that it is a part of."""
         after |= (self.store.get(part) or NOTHING).after
+        ids = ids if not ids.ndim or self.store.varies(ids, -1) else ids[..., :1].expand(ids.shape)
         self.store.put(part, Known(ids, after))
         find_whole, take = self._parts.get(part, (lambda: None, None))
         if (whole := find_whole()) is not None:
@@ -211,18 +211,20 @@ class Follower:
                 is_longer = result.ndim > len(softmax.shape) and result.shape[-2:] == softmax.shape[-2:]
                 shape = tuple(result.shape) if is_longer else softmax.shape
                 own = softmax._replace(shape=shape, is_cut=softmax.is_cut or is_cut)
-            if of.name in REPEATING and one is not None and one.ndim == 2 and result.dtype == torch.int64:
-                # Texts that a model reads several times, as beams, are texts of their own, as are those it joins.
-                firsts = row_of(one[:, 0][one[:, 0] >= 0])
-                one = self.store.seed(one.shape) if len(torch.unique(firsts)) < len(firsts) else one
+            is_twice = of.name == "cat" and not of.arguments["dim"] and len({*map(id, of.tensors)}) < len(of.tensors)
+            is_of_words = of.name in REPEATING and result.ndim == 2 and result.dtype == torch.int64
+            if one is not None and one.ndim > 1 and (is_twice or is_of_words):
+                one = self.store.tell_apart(one)
             self.store.put(result, joined._replace(ids=one, softmax=own, columns=across, allowed=passing))
 
     def _view(self, of: Operation, shadow: Tensor) -> list[Tensor]:
         """Look at a shadow as an operator looks at the numbers, none of which it changes."""
         if of.name in SHAPED:
             return [self.store.recall(reshape, shadow, tuple(of.result.shape))]
-        if of.name in COMPLEX:
-            return [COMPLEX[of.name](shadow)]
+        if of.name == "view_as_complex":  # ids have no imaginary part
+            return [shadow[..., 0]]
+        if of.name == "view_as_real":
+            return [shadow.unsqueeze(-1).expand(of.result.shape)]
         return list(list_tensors((of.function(shadow, *of.args[1:], **of.kwargs),)))
 
     def _run(
@@ -272,18 +274,23 @@ class Follower:
     def _add_along_edges(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
         """Name sums over edges, where different tokens go to one place; experts give each token back to its own."""
         target, axis, index = of.args[:3]
+        axis %= max(1, target.ndim)
         before, states = (None if each is None else each.ids for each in (known[0], known[-1]))
-        if states is None or axis % target.ndim or target.ndim < 2 or self.store.varies(states, -1):
+        if states is None or axis > target.ndim - 2 or self.store.varies(states, -1):
             return before
         # Experts and graphs use the same operator. What experts made of a token is added to its own place, so that
-        # every place gets one token; in a graph a place gets several.
-        index = (index if index.ndim == 1 else index[:, 0]).cpu()
-        sources = states[..., 0].reshape(len(index), -1)[:, 0]
-        found = torch.full((len(target),), NOBODY).index_put((index,), sources)
-        if torch.equal(found[index], sources):
-            return found.view(-1, *[1] * (target.ndim - 1)).expand(target.shape)
-        self._note("sums over edges, whose weights attnviz.from_attentions((edge_index, alpha)) takes")
-        return before
+        # every place gets one token; in a graph, or where words are put together, a place gets several.
+        sources = states[..., 0].movedim(axis, -1)
+        index = (index if index.ndim == 1 else index[..., 0].movedim(axis, -1)).cpu().expand(sources.shape)
+        found = torch.full((*sources.shape[:-1], target.shape[axis]), NOBODY).scatter(-1, index, sources)
+        if torch.equal(found.gather(-1, index), sources):
+            ids = found.movedim(-1, axis).unsqueeze(-1).expand(target.shape)
+            return ids if before is None else torch.where(ids < 0, before, ids)
+        if not axis:
+            self._note("sums over edges, whose weights attnviz.from_attentions((edge_index, alpha)) takes")
+            return before
+        few = states.narrow(axis, 0, 1)[..., :1].expand(*target.shape[:-1], 1).contiguous()
+        return self.store.mix(few, states).expand(target.shape)
 
     def _convolve(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
         """Keep as many positions as before, else make new tokens: patches of an image, stretches of sound."""
@@ -294,9 +301,13 @@ class Follower:
             self.store.put(states, Known(given))
         elif weight.shape[2:].numel() > 1 and {*of.args[3]} == {1}:
             self._note("convolution")
-        if states.shape[2:] != of.result.shape[2:]:
-            given = self.store.seed((len(of.result), *of.result.shape[2:]))[:, None]
-        return given.narrow(1, 0, 1).expand(of.result.shape)
+        # As many places as each text has tokens, padding left out, are of these, and any others of new ones.
+        shape, places = torch.Size((len(of.result), 1, *of.result.shape[2:])), given[:, :1]
+        if places.shape != shape:
+            real = places >= 0
+            tokens = places[real] if bool((real == real[:1]).all()) else places
+            places = (tokens if tokens.numel() == shape.numel() else self.store.seed(shape)).view(shape)
+        return places.expand(of.result.shape)
 
     def _look_up(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
         """Give vectors the ids of their words, which are read here first where no module was given them."""

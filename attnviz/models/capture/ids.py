@@ -139,6 +139,15 @@ class Store:
         firsts = torch.empty(0) if ids is None or ids.ndim < 3 else ids[:, :1, :1].flatten(1)[:, :1].flatten()
         return len(torch.unique(firsts)) < len(firsts) and bool((firsts >= 0).all())
 
+    def tell_apart(self, ids: Ids) -> Ids:
+        """Make new tokens of rows [text, …] of which several are of one text.
+
+        Texts that a model reads several times, as beams, are texts of their own, as are those that it joins.
+        """
+        firsts = ids.flatten(1)[:, 0]
+        firsts = row_of(firsts[firsts >= 0])
+        return ids if len(torch.unique(firsts)) == len(firsts) else self.seed(collapse(ids).shape).expand(ids.shape)
+
     def lay_out(self, ids: Ids | None, shape: Sequence[int]) -> Ids | None:
         """Lay out the ids of a side [… token d] as [row, token], for every head, also where some share theirs."""
         return None if ids is None else self.recall(_lay_out, ids, tuple(shape))
@@ -177,27 +186,34 @@ class Store:
         made = self.mix(apart[:, :1].expand(-1, shape[-2]).contiguous(), apart)[of_row]
         return made.view(*shape[:-1], 1).expand(tuple(shape))
 
-    def merge(self, one: Ids, other: Ids) -> Ids:
+    def merge(self, one: Ids, other: Ids) -> tuple[Ids, bool]:
         """Merge the ids of two: a token stays itself with what is of nobody, or of another text.
 
         Of two texts, such as words and their positions, it is the one with more rows, else the one that was read first.
+        Returns whether tokens of a text were added up, too, as where states are shifted or go on from token to token.
         """
-        return one if one is other else self.recall(self._merge, one, other)
+        return (one, False) if one is other else self.recall(self._merge, one, other)
 
-    def _merge(self, one: Ids, other: Ids) -> Ids:
+    def _merge(self, one: Ids, other: Ids) -> tuple[Ids, bool]:
         # Two tokens of one family are a mixture where they meet, and get a new id. Two of different families are not:
         # words and positions were read apart and are added, and the sum keeps one of the two names (see `merge`).
         if one.ndim and one.stride(-1) == 0 == other.stride(-1) and one.shape[-1] > 1:
-            return self.merge(one[..., :1], other[..., :1]).expand(one.shape)
+            few, are_added = self.merge(one[..., :1], other[..., :1])
+            return few.expand(one.shape), are_added
         if torch.equal(one, other):
-            return one
+            return one, False
         # Of one that is the same for each row of a batch it is as if it had been read last.
         first, second = (
             family_of(ids) + ((ids.ndim > 1 and ids.stride(0) == 0 and ids.shape[0] > 1) << 40) for ids in (one, other)
         )
         found = torch.where((other < 0) | ((one >= 0) & (first <= second)), one, other)
         mixed = (family_of(one) == family_of(other)) & (one != other) & (one >= 0)
-        return torch.where(mixed, self.mix(torch.where(one < 0, other, one)), found) if bool(mixed.any()) else found
+        if not bool(mixed.any()):
+            return found, False
+        # All pairs of tokens meet where each side lies along an axis of its own, and none is added to its neighbour.
+        are_pairs = any(_differ(one, axis) != _differ(other, axis) for axis in range(one.ndim))
+        are_of_a_text = row_of(one[mixed]).equal(row_of(other[mixed]))
+        return torch.where(mixed, self.mix(torch.where(one < 0, other, one)), found), are_of_a_text and not are_pairs
 
 
 def _differ(ids: Ids, axis: int) -> bool:

@@ -81,17 +81,13 @@ class ModulesAtWork:
         elif tensor.dtype == torch.int64 and 1 <= tensor.ndim <= 3:
             self.store.put(tensor, Known(self.store.seed(shape)))
 
-    def leave(self, module: nn.Module, given: tuple[Any, ...], output: Any) -> None:
+    def leave(self, module: nn.Module) -> None:
         """Leave a module, perhaps with an exception, and those in it that had no chance to end."""
         places = [place for place, (each, _) in enumerate(self.calls) if each is module]
         if not places:
             return
         # What failed further in has not left: it goes together with the module around it.
         del self.calls[places[-1] :]
-        states, known = (output[0] if isinstance(output, tuple) else output), self.store.get(given[0] if given else 0)
-        ids = known.ids if known is not None and isinstance(module, nn.RNNBase) else None
-        if known is not None and ids is not None and isinstance(states, Tensor) and states.shape[:-1] == ids.shape[:-1]:
-            self.store.put(states, known._replace(ids=ids[..., :1].expand(states.shape)))  # a state for each token
 
     def note_attention(self) -> int:
         """Count one more attention, and return its number."""

@@ -28,7 +28,7 @@ from attnviz.models.capture.call import Call, Keeper
 from attnviz.models.capture.captured import is_kernel
 from attnviz.models.capture.factored import Factoring
 from attnviz.models.capture.follow import Follower, Operation, list_tensors
-from attnviz.models.capture.ids import Store
+from attnviz.models.capture.ids import NOTHING, Store
 from attnviz.models.capture.modules_at_work import ModulesAtWork
 from attnviz.models.capture.unread import STANDING_FOR_OTHERS, Unread, why_unreadable
 from attnviz.models.protocols import EVERY, LayersAndHeads
@@ -178,7 +178,17 @@ class Capture(Operators):
     def leave(self, module: nn.Module, given: tuple[Any, ...], output: Any) -> None:
         """Leave a module, perhaps with an exception."""
         if threading.get_ident() == self._thread:
-            self._do("a module", self.at_work.leave, module, given, output)
+            if isinstance(module, nn.RNNBase) and given and output is not None:
+                self._do("a module", self._follow_recurrence, module, given[0], output[0])
+            self._do("a module", self.at_work.leave, module)
+
+    def _follow_recurrence(self, module: nn.RNNBase, tokens: Any, states: Any) -> None:
+        """Give a state for each token the id of that token, and note that it comes of others, too."""
+        known = self.store.get(tokens) or NOTHING
+        if known.ids is not None and isinstance(states, Tensor) and states.shape[:-1] == known.ids.shape[:-1]:
+            self.store.put(states, known._replace(ids=known.ids[..., :1].expand(states.shape)))
+            if self.store.varies(known.ids, int(module.batch_first)):
+                self._note("sums of different tokens")
 
     def _do(self, what: str, look: Callable[..., None], *given: Any) -> None:
         """Look at something. What goes wrong in that does not end the pass, and no capture sees it."""

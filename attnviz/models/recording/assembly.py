@@ -51,13 +51,14 @@ def assemble(
     group: Group, sides: Sequence[AxisLabels], provenances: Sequence[Provenance], value_norms: np.ndarray | None = None
 ) -> Iterator[AttentionMaps]:
     """Yield a record of each row, without padding. Each call is let go when it is copied."""
-    (layers, _), heads, spans = group.layers, group.calls[0].heads, [_spans(side) for side in sides]
+    (layers, _), heads = group.layers, group.calls[0].heads
     if group.calls[0].factors is not None:
         for row, (side, provenance) in enumerate(zip(sides, provenances, strict=True)):
             factors = tuple(_trim_factors(group, layer, row, side) for layer in range(len(group.calls)))
             given = (side.queries, side.keys, provenance, None, layers)
             yield FactoredMaps(*given, value_norms=value_norms, head_numbers=heads, factors=factors)
         return
+    spans = [(span(side.kept_queries), span(side.kept_keys)) for side in sides]
     attendable, sinks, weights = [], [], []
     for row, (queries, keys) in enumerate(spans):
         of_layers = [call.attendable[row][queries][:, keys] for call in group.calls]
@@ -82,7 +83,7 @@ def _trim_factors(group: Group, layer: int, row: int, side: AxisLabels) -> Facto
         raise InvalidRecord(f"a query in {group.place} does not see what others see", hint=PADDING)
     if side.kept_queries.all() and side.kept_keys.all():
         return factors
-    queries, keys = _spans(side)
+    queries, keys = span(side.kept_queries), span(side.kept_keys)
     is_moved = not isinstance(keys, slice) or not np.array_equal(side.kept_queries, side.kept_keys)
     if is_moved and (factors.bias is not None or factors.window not in (EVERYWHERE, CAUSAL)):
         problem = f"padding changes distances in {group.place}, which its windows or its bias are of"
@@ -95,10 +96,6 @@ def _trim_factors(group: Group, layer: int, row: int, side: AxisLabels) -> Facto
         log_sum_exp=None if factors.log_sum_exp is None else factors.log_sum_exp[:, queries],
         attendable_keys=None if real.all() else real,
     )
-
-
-def _spans(side: AxisLabels) -> list[slice | np.ndarray]:
-    return [span(side.kept_queries), span(side.kept_keys)]
 
 
 def span(kept: Bool[np.ndarray, " position"]) -> slice | np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from attnviz.errors import InvalidSelection
 from attnviz.models.capture.call import Call, PlaceIds
+from attnviz.models.capture.ids import PLACE_BITS, ROW_BITS, family_of
 from attnviz.models.capture.modules_at_work import NUMBER
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.joining import find_families, join_passes
@@ -19,6 +20,7 @@ BESIDE = (
     "That these calls are layers is a guess: the one in {} reads nothing that those before it gave, so it may run "
     "beside them."
 )
+IN_FAMILY = (1 << PLACE_BITS + ROW_BITS) - 1  # the bits of an id that say which of its family it is
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,22 +95,51 @@ def group_calls(calls: Sequence[Call], taken_back: Collection[int] = ()) -> list
 
 
 def _split(family: Sequence[Call]) -> list[Group]:
-    """Make a group for each shape: of several the outermost number that differs is written out, as in layers.1-3."""
-    shapes: dict[tuple[int, ...], list[Call]] = defaultdict(list)
+    """Make a group of the calls that have one shape and the same tokens in the same places.
+
+    Of several groups as many numbers are written out as tell them apart, the outermost first, as in layers.1-3.
+    """
+    found: list[list[Call]] = []
     for call in family:
-        shapes[call.kept.shape].append(call)
-    numbers = {call: [int(each) for each in NUMBER.findall(call.path)] for call in family}
-    differing = [at for at, each in enumerate(zip(*numbers.values(), strict=False)) if len({*each}) > 1 < len(shapes)]
-    groups = []
-    for calls in shapes.values():
-        parts = NUMBER.split(calls[0].path)
-        for at in differing[:1]:
-            several = sorted({numbers[call][at] for call in calls})
-            in_a_row = 1 < len(several) == several[-1] - several[0] + 1
-            written = f"{several[0]}-{several[-1]}" if in_a_row else ",".join(map(str, several))
-            parts[at : at + 2] = [parts[at] + written + parts[at + 1]]
-        groups.append(Group("*".join(parts), calls[0].number, calls, differing[0] if differing else 0))
-    return groups
+        calls = next((calls for calls in found if _is_like(call, calls[0])), [])
+        found += [] if calls else [calls]
+        calls.append(call)
+    numbers = zip(*(NUMBER.findall(call.path) for call in family), strict=False)
+    differing = [at for at, each in enumerate(numbers) if len({*each}) > 1]
+    for n_written in range(len(differing) + 1):
+        names = [_write_out(calls, differing[:n_written]) for calls in found]
+        if len({*names}) == len(found):
+            break
+    outermost = differing[n_written - 1] if n_written else 0
+    return [Group(name, calls[0].number, calls, outermost) for name, calls in zip(names, found, strict=True)]
+
+
+def _write_out(calls: Sequence[Call], written: Collection[int]) -> str:
+    """Return the path that calls have but for their numbers, of which some are written out."""
+    numbers = zip(*(NUMBER.findall(call.path) for call in calls), strict=False)
+    several = [sorted({*map(int, each)}) for each in numbers]
+    shown = (f"{of[0]}-{of[-1]}" if 1 < len(of) == of[-1] - of[0] + 1 else ",".join(map(str, of)) for of in several)
+    texts = iter([text if at in written else "*" for at, text in enumerate(shown)])
+    return NUMBER.sub(lambda _: next(texts), calls[0].path)
+
+
+def _is_like(call: Call, first: Call) -> bool:
+    """Tell whether a call has the shape and the tokens of an earlier one.
+
+    It has them where they are the same, where those of the earlier one are learned, as queries are, and not among what
+    it reads, or where a later layer made new ones of them in the same places.
+    """
+    keys, of_first = call.keys, first.keys
+    if call.kept.shape != first.kept.shape or keys is None or of_first is None:
+        return call.kept.shape == first.kept.shape and keys is of_first
+    for one, two in ((np.asarray(call.queries), np.asarray(first.queries)), (keys, of_first)):
+        moved = one != two
+        of_new, of_old = family_of(one[moved]), two[moved]
+        are_learned = (of_old < 0).all() and not np.isin(of_new, family_of(of_first)).any()
+        are_made = call.after >> first.place & 1 and not np.isin(of_new, family_of(two)).any()
+        if not are_learned and (not are_made or ((one[moved] ^ of_old) & IN_FAMILY).any()):
+            return False
+    return True
 
 
 def choose_layers(groups: Sequence[Group], choice: LayersAndHeads) -> list[Group]:

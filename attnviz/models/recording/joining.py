@@ -15,11 +15,13 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from attnviz.models.capture.call import Call, PlaceIds
+from attnviz.models.capture.call import Call, PlaceIds, arrange
 from attnviz.models.capture.ids import NOBODY, PLACE_BITS, ROW_BITS, Family, family_of, place_of, row_of
 from attnviz.models.capture.modules_at_work import NUMBER, may_be_in
 from attnviz.models.protocols import LayersAndHeads
@@ -28,18 +30,42 @@ APART = "the cache of a step holds tokens of other rows than its own, as after b
 LAST_NUMBER = re.compile(rf"[._]*{NUMBER.pattern}(?!.*{NUMBER.pattern})")
 
 
-def _join(calls: Sequence[Call], axis: int, **known: Any) -> Call:
-    """Make one call of parts: along axis 1 heads of the same queries, along axis 2 queries of the same keys."""
-    attendable = [call.attendable for call in calls]
+def _join(calls: Sequence[Call], **known: Any) -> Call:
+    """Make one call of parts that stand one after another, as queries of the same keys."""
     return replace(
         calls[0],
-        kept=np.concatenate([call.weights for call in calls], axis),
-        attendable=np.any(attendable, axis=0) if axis == 1 else np.concatenate(attendable, 1),
-        sink=np.concatenate([call.sink for call in calls], axis),
+        kept=np.concatenate([call.weights for call in calls], 2),
+        attendable=np.concatenate([call.attendable for call in calls], 1),
+        sink=np.concatenate([call.sink for call in calls], 2),
         error=max(call.error for call in calls),
         after=np.bitwise_or.reduce([call.after for call in calls], dtype=object),
         guess=next((call.guess for call in calls if call.guess), ""),
         **known,
+    )
+
+
+def _join_rows(calls: Sequence[Call]) -> Call:
+    """Make one call of parts that stand beside one another: heads, queries, texts or windows, as their ids have it."""
+    n_heads = [call.kept.shape[1] for call in calls]
+    sides = ([np.asarray(call.queries) for call in calls], [np.asarray(call.keys) for call in calls])
+    queries, keys = (np.concatenate([*map(partial(np.repeat, axis=0), side, n_heads)]) for side in sides)
+    arranged = arrange(queries, keys, (*queries.shape, keys.shape[1]), 1)
+    attendable = (call.attendable[:, None].repeat(of, 1) for call, of in zip(calls, n_heads, strict=True))
+    parts = attendable, (call.weights for call in calls), (call.sink for call in calls)
+    allowed, kept, sink = (
+        arranged.order(np.concatenate([each.reshape(-1, *each.shape[2:]) for each in part])) for part in parts
+    )
+    return replace(
+        calls[0],
+        kept=kept,
+        attendable=allowed.any(axis=1),
+        sink=sink,
+        error=max(call.error for call in calls),
+        guess=next((call.guess for call in calls if call.guess), ""),
+        queries=arranged.queries,
+        keys=arranged.keys,
+        heads=tuple(range(arranged.shape[1])),
+        n_heads_in_model=calls[0].n_heads_in_model and arranged.shape[1],
     )
 
 
@@ -61,23 +87,22 @@ def find_families(ids: PlaceIds | None) -> tuple[int, ...]:
 
 
 def join_heads(calls: Sequence[Call], choice: LayersAndHeads) -> list[Call]:
-    """Join calls that are the heads of one layer, and leave the chosen layers and heads of all, in their order.
+    """Join calls that are parts of one layer, and leave the chosen layers and heads of all, in their order.
 
     Heads of one layer are in one run of a module, or their paths differ in nothing but the last number, which counts
     from 0 without a gap.
 
     Raises InvalidSelection for a head that there is not, and InvalidRecord where such calls are factored.
     """
-    joined: list[Call] = []
+    found: list[Call] = []
     for several in _gather(calls, _find_states):
         numbered = {int(number): call for call in several for number in NUMBER.findall(call.path)[-1:]}
         if len(several) > 1 and sorted(numbered) == list(range(len(several))):
             first = numbered[0]
             path, n_alike = LAST_NUMBER.sub("", first.path), first.n_alike[:-1]
             several = [replace(numbered[each], path=path, n_alike=n_alike, run=first.run) for each in sorted(numbered)]
-        for heads in _gather(several, lambda call: (call.path, call.run)):
-            numbers, n_in_model = tuple(range(len(heads))), heads[0].n_heads_in_model and len(heads)
-            joined += heads if len(heads) == 1 else [_join(heads, 1, heads=numbers, n_heads_in_model=n_in_model)]
+        found += several
+    joined = chain(*(_join_parts(parts, choice) for parts in _gather(found, _find_run)))
     chosen = (_choose(call, choice) for call in joined if may_be_in(call.path, choice.layers))
     return sorted(chosen, key=lambda call: call.place)
 
@@ -86,9 +111,29 @@ def _find_states(call: Call) -> object:
     """Find what heads of one layer have in common."""
     if call.kept.shape[1] != 1 or call.keys is None:
         return None
-    empty = ~call.attendable.any(axis=-1)
-    ids = (np.asarray(ids).tobytes() for ids in (call.queries, call.keys, empty))
-    return call.number, call.after, call.kept.shape, call.how, *ids, LAST_NUMBER.sub("", call.path)
+    return call.number, call.after, call.kept.shape, call.how, *_read(call), LAST_NUMBER.sub("", call.path)
+
+
+def _read(call: Call) -> tuple[bytes, ...]:
+    """Return what a call reads: which queries and keys, and who of them attends to nothing."""
+    return tuple(np.asarray(of).tobytes() for of in (call.queries, call.keys, call.attendable.any(axis=-1)))
+
+
+def _find_run(call: Call) -> object:
+    """Find what parts of one attention have in common, as where a model attends to some heads or queries at a time."""
+    families = find_families(call.queries), find_families(call.keys)
+    run = call.number, call.path, call.run, call.after, call.how, call.kept.shape[2:], *families
+    return None if call.keys is None else run
+
+
+def _join_parts(calls: list[Call], choice: LayersAndHeads) -> list[Call]:
+    """Join what is of one run: heads one by one, or parts of which each has queries of its own."""
+    is_of_heads, are_heads = calls[0].kept.shape[1] == 1, len(calls) > 1 and len({*map(_read, calls)}) == 1
+    if len(calls) < 2 or (are_heads and not is_of_heads) or (not are_heads and (choice.heads or calls[0].factors)):
+        return calls
+    joined = _join_rows(calls)
+    queries = np.asarray(joined.queries)
+    return [joined] if are_heads or len(np.unique(queries)) == queries.size else calls
 
 
 def _choose(call: Call, choice: LayersAndHeads) -> Call:
@@ -112,7 +157,7 @@ def _join_steps(calls: list[Call], families: Sequence[Family]) -> Call:
     is_state = any(families[family].is_mixed for family in find_families(queries))
     if is_state or len(np.unique(queries[0])) < len(calls):
         queries = np.full_like(queries, NOBODY)
-    return _join(calls, 2, queries=queries, n_steps=len(calls))
+    return _join(calls, queries=queries, n_steps=len(calls))
 
 
 def _find_loop(call: Call) -> object:
@@ -196,7 +241,7 @@ class Texts:
             order[at] = places
             kept, attendable = (np.insert(of, call.kept.shape[3], 0, axis=-1) for of in (call.weights, call.attendable))
             parts.append(replace(call, kept=kept[..., order], attendable=attendable[..., order]))
-        joined = _join(parts, 2, queries=queries, keys=keys, n_steps=len(calls))
+        joined = _join(parts, queries=queries, keys=keys, n_steps=len(calls))
         kept, sink = (of.take(stayed, 2) for of in (joined.weights, joined.sink))
         return replace(joined, kept=kept, attendable=joined.attendable.take(stayed, 1), sink=sink)
 

@@ -27,9 +27,6 @@ Pieces = tuple[str, ...]
 Text = Literal["tokens", "keys"]
 MASK = "It is [batch, token], 1 for a token, 0 for padding."
 PADDING = "If some of them are padding, give attention_mask."
-WINDOWS = "Tokens are called by their places in the window, which may hold others in another layer."
-SHARED = "Names were given once, for each of {} texts."
-MOVED = "Tokens are called by their places, which hold other tokens in another layer."
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,38 +223,33 @@ class PassLabels:
     def label(self, group: Group) -> list[AxisLabels]:
         """Say what the queries and keys of each row are called."""
         queries, keys = group.sides[:2]
-        alike = [all(np.array_equal(ids, own) for ids in group.sides[at::2]) for at, own in enumerate((queries, keys))]
         both = np.concatenate([queries, keys], axis=1)
         texts = [int(row_of(ids[ids >= 0][0])) if (ids >= 0).any() else row for row, ids in enumerate(both)]
         n_texts = max(1, len({*texts}))
         n_windows = len(texts) // n_texts
         once = any(rows is not None and len(rows) == 1 for rows in (self._names.tokens, self._names.keys))
-        guess = SHARED.format(n_texts) if once and n_texts > 1 else ""
-        if not all(alike):
-            guess = WINDOWS if n_windows > 1 else MOVED
+        guess = f"Names were given once, for each of {n_texts} texts." if once and n_texts > 1 else ""
         attended = np.any([call.attended for call in group.calls], axis=0)
-        kept_keys = np.where((keys >= 0) & alike[1], ~np.isin(keys, self._padding), attended)
-        kept_queries = ~np.isin(queries, self._padding) | (not alike[0])
+        kept_keys = np.where(keys >= 0, ~np.isin(keys, self._padding), attended)
+        kept_queries = ~np.isin(queries, self._padding)
         found = []
         for row, text in enumerate(texts):
-            same = np.array_equal(queries[row], keys[row]) and alike[0] == alike[1]
+            same = np.array_equal(queries[row], keys[row])
             kept = (kept_keys if same else kept_queries)[row]
-            of_keys = self._call(keys[row], kept_keys[row], alike[1])
-            of_queries = of_keys if same else self._call(queries[row], kept, alike[0], text)
+            of_keys = self._call(keys[row], kept_keys[row])
+            of_queries = of_keys if same else self._call(queries[row], kept, text)
             grid = self._names.grid if of_keys.pieces in (self._names.keys or ()) else None
             window = (texts[:row].count(text), n_windows) if n_windows > 1 else ()
             found.append(AxisLabels(of_queries, of_keys, kept, kept_keys[row], guess, grid, text, *window))
         return found
 
-    def _call(self, ids: PlaceIds, kept: Bool[np.ndarray, " token"], alike: bool, text: int | None = None) -> Tokens:
-        """Name the kept tokens of a side, by their places in it where other layers have others there.
+    def _call(self, ids: PlaceIds, kept: Bool[np.ndarray, " token"], text: int | None = None) -> Tokens:
+        """Name the kept tokens of a side.
 
         `text`: which one queries are of. Those of no token are learned, states of a loop, or means of a text. Several
         texts, or a text and what is no token, that stand on one axis may have been named together.
         """
         families, known = find_families(ids), ids[ids >= 0]
-        if not alike:
-            return name_tokens(tuple(map(str, range(int(kept.sum())))))
         if text is not None and not families:
             rows, n = self._names.tokens, len(kept)
             if rows and self._names.keys is not None and self._names.matches_length("tokens", n):
@@ -291,7 +283,8 @@ class PassLabels:
             called = [f"⟨mixed {at}⟩" for at in range(n)]
         elif rows is not None:
             given, there = rows[row % len(rows)], f"the attention in {place}"
-            if len(rows) != n_texts and (len(rows), len(given)) != (1, n):
+            are_theirs = fits(text, n) or not any(fits(text, length) for length in self._lengths)
+            if are_theirs and len(rows) != n_texts and (len(rows), len(given)) != (1, n):
                 one_by_one = "Record each text in a block of its own, or all of them as one batch."
                 hint = one_by_one if n_texts == 1 else "Give a list of lists, one for each row of the batch."
                 raise InvalidRecord(f"{text} is of {format_count(len(rows), 'texts')}, {there} of {n_texts}", hint=hint)
@@ -299,7 +292,7 @@ class PassLabels:
                 given = tuple(compress(given, real))
             if n > of.n_places or len(given) == real.sum():  # of a text that grew some may have no name
                 called = [given[rank] if rank < len(given) else f"⟨{rank}⟩" for rank in ranks]
-            elif fits(text, n) or not any(fits(text, length) for length in self._lengths):  # else they are of others
+            elif are_theirs:  # else they are of others
                 problem = f"{format_count(len(given), 'names')} in {text}, but {there} is of {real.sum()}"
                 raise InvalidRecord(problem, hint=PADDING)
         for each, name in zip(every.tolist(), called, strict=True):

@@ -112,12 +112,14 @@ def record(  # noqa: PLR0913 - each is an option of its own
     queries are the last of the keys, and measures that compare their positions do not apply.
 
     One weight a word, as where a recurrent network's states are pooled, is one query, called ⟨query⟩; calls of one
-    module in a loop that have one each are rows of one record, which `tokens` may name. Windows are
-    records of their own, with the names of their tokens where these are the same in each layer.
+    module in a loop that have one each are rows of one record, which `tokens` may name. Windows are records of their
+    own, with the names of their tokens. All layers of a record hold the same tokens in the same places: layers that
+    hold others, or hold them in another order, are a group of their own.
 
     Modules of one head each that are numbered from 0 and read the same states are the heads of one layer; so are calls
-    of one head in one run of a module, as in a loop over heads. Of calls that
-    are taken for layers, though one reads nothing that those before it gave, the record's facts say that it is a guess.
+    of one head in one run of a module, as in a loop over heads. A module that attends to some texts or queries at a
+    time, and perhaps to some of their heads, is recorded as if it had attended to all at once. Of calls that are taken
+    for layers, though one reads nothing that those before it gave, the record's facts say that it is a guess.
 
     `layers` and `heads` choose some, by the model's own numbers from 0; of others nothing is kept. The record's
     `layer_numbers` and `head_numbers` say which they are, and pictures and tables call them by these.
