@@ -92,8 +92,8 @@ def stories() -> Path:
 
 def tokenizer() -> Any:
     """Words, and two pieces of one; [CLS] before and [SEP] behind a text and behind a second."""
+    transformers = pytest.importorskip("transformers", reason=NEEDS)
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast
 
     entries = {entry: i for i, entry in enumerate((*MARKERS, *WORDS, "##able", "##ing"))}
     made = Tokenizer(models.WordPiece(entries, unk_token="[UNK]"))
@@ -105,12 +105,12 @@ def tokenizer() -> Any:
         special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
     )
     names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    return PreTrainedTokenizerFast(tokenizer_object=made, eos_token="[SEP]", bos_token="[CLS]", **names)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, eos_token="[SEP]", bos_token="[CLS]", **names)
 
 
 def configuration(kind: str, **settings: Any) -> Any:
     """The configuration of a model of a kind, as small as it can be unless `settings` say otherwise."""
-    import transformers
+    transformers = pytest.importorskip("transformers", reason=NEEDS)
 
     of_kind = transformers.CONFIG_MAPPING[kind]
     known = {*dir(of_kind), *getattr(of_kind, "__dataclass_fields__", ())} - {*of_kind.attribute_map}
@@ -121,7 +121,7 @@ def configuration(kind: str, **settings: Any) -> Any:
 
 def built(kind: str, kernel: str = "eager", auto: str = "AutoModel", **settings: Any) -> Any:
     """A model with random weights that are large enough for no row to be nearly uniform, the same for every kernel."""
-    import transformers
+    transformers = pytest.importorskip("transformers", reason=NEEDS)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the library warns of its own future

@@ -17,16 +17,11 @@ from attnviz.records.attribution import Question
 from attnviz.specs import ModelOptions
 from attnviz.text import Document
 from tests import pretrained
-from tests.pretrained import NEEDS, built, saved, tokenizer
+from tests.pretrained import built, saved, tokenizer
 
 LABELS = "AutoModelForSequenceClassification"
 TEXT = "the acting saved the film but it was not good"
 TEXTS = (TEXT, "a cat sat", "the film was good", "a mat was", "it was not unable and the cat sat on a mat")
-
-
-@pytest.fixture(autouse=True)
-def _needs_transformers() -> None:
-    pytest.importorskip("transformers", reason=NEEDS)
 
 
 def opened(folder: Path, **options: Any) -> Any:

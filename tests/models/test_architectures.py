@@ -16,11 +16,10 @@ import pytest
 import torch
 
 from attnviz.models.recording.record import record
-from tests.pretrained import NEEDS, built
+from tests.pretrained import built
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the library warns of its own future
 
-pytest.importorskip("transformers", reason=NEEDS)
 
 ARCHITECTURES = (
     "albert bart beit bert biogpt bitnet bloom camembert clip_text_model clip_vision_model codegen cohere "

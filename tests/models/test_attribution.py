@@ -23,7 +23,7 @@ from attnviz.records import Provenance
 from attnviz.records.answers import AnswerInfo
 from attnviz.records.attribution import Attribution, Question
 from tests.made import tokens
-from tests.pretrained import NEEDS, built, opened, saved, stories
+from tests.pretrained import built, opened, saved, stories
 
 TEXT = "not a good film, but the acting saves it"
 IDS = torch.tensor([[2, 7, 4, 9, 11, 5, 9, 3]])
@@ -69,7 +69,6 @@ def agree(ours: Sequence[Tensor], exact: Sequence[Tensor]) -> None:
     ],
 )
 def test_gradients_of_weights_under_a_kernel_are_those_of_autograd(kind: str, auto: str, kernel: str) -> None:
-    pytest.importorskip("transformers", reason=NEEDS)
     fused, eager = (built(kind, each, auto) for each in (kernel, "eager"))
     seen, given = Softmaxes(), {"input_ids": IDS} | ({"decoder_input_ids": IDS[:, :3]} if kind == "t5" else {})
     for each in (fused, eager):
@@ -135,7 +134,6 @@ def test_gradients_in_torchs_own_module_are_those_of_autograd(need_weights: bool
     ],
 )
 def test_held_passes_give_the_same_logit_and_add_up_to_it(kind: str, kernel: str, auto: str) -> None:
-    pytest.importorskip("transformers", reason=NEEDS)
     model = built(kind, kernel, auto)
     with torch.no_grad():
         for parameter in model.parameters():  # biases that are 0 are not seen to be missing
@@ -152,7 +150,6 @@ def test_held_passes_give_the_same_logit_and_add_up_to_it(kind: str, kernel: str
 
 
 def test_a_model_that_is_not_linear_when_held_is_refused_by_name() -> None:
-    pytest.importorskip("transformers", reason=NEEDS)
     model = built("mamba", "", CAUSAL)
     words, answers = model.get_input_embeddings().weight, AnswerInfo.from_training([*map(str, range(32))])
     answering = Answering(model, words, lambda ids: model(input_ids=ids).logits[:, -1])
@@ -260,7 +257,6 @@ def test_of_a_model_that_ignores_its_text_every_method_reads_as_chance(planted: 
 
 
 def test_a_classifier_of_others_is_explained_from_its_folder(tmp_path: Path) -> None:
-    pytest.importorskip("transformers", reason=NEEDS)
     names = {0: "bad", 1: "good", 2: "neither"}
     folder = saved(tmp_path, "bert", auto=LABELS, id2label=names, label2id={name: i for i, name in names.items()})
     model = opened(folder)

@@ -19,7 +19,7 @@ from attnviz.specs import ModelOptions, PoolKind
 from tests import pretrained
 from tests.made import load_encoder, save_classifier
 from tests.models.captures import replaced
-from tests.pretrained import FAMILIES, NEEDS, built, minilm, saved, tokenizer
+from tests.pretrained import FAMILIES, built, minilm, saved, tokenizer
 
 TEXT = "the film was not good but the acting saved it"
 MASKED = "the acting saved the [MASK] but it was not good"
@@ -42,7 +42,6 @@ def make_ours(folder: Path, form: str, n_labels: int = 2) -> Path:
 
 def make_theirs(folder: Path, kind: str, auto: str, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> Path:
     """A folder of a small model of a kind for a task, with some of its settings changed."""
-    pytest.importorskip("transformers", reason=NEEDS)
 
     def with_mask() -> Any:
         found = tokenizer()

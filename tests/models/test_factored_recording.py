@@ -22,7 +22,6 @@ from tests.models.captures import SDPA, drawn, recorded
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the library warns of its own future
 
-pytest.importorskip("transformers", reason=pretrained.NEEDS)
 TEXT = "the cat sat on the mat and it was good but the film was not"
 
 

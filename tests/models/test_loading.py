@@ -115,7 +115,6 @@ def test_a_reference_says_what_its_model_can_do(kind: str, can: set[type], tmp_p
         name = str(tmp_path / "trained")
         shutil.copytree(SHIPPED / "multi-2", name)
     elif kind == "huggingface":
-        pytest.importorskip("transformers", reason=pretrained.NEEDS)
         name = str(pretrained.saved(tmp_path / "bert", "bert"))
     packaged = [plugin.name for plugin in PACKAGED]
     reference = pretrained.packaged(name) if kind in packaged else find_model(ModelOptions(model=name))
@@ -155,7 +154,6 @@ for name, room in json.loads(sys.argv[1]):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("transformers", reason=made.NEEDS)
     return made.saved(tmp_path_factory.mktemp("whole") / "bert", "bert")
 
 

@@ -21,7 +21,7 @@ from attnviz.models.predicting import probabilities
 from attnviz.models.protocols import AttentionModel
 from attnviz.specs import ModelOptions
 from tests.models.captures import replaced
-from tests.pretrained import NEEDS, built, saved, tokenizer
+from tests.pretrained import built, saved, tokenizer
 
 TEXT, OTHER = "the acting saved the film but it was not good", "a cat sat on the mat"
 CAUSAL = "AutoModelForCausalLM"
@@ -54,7 +54,6 @@ def encode(text: str) -> dict[str, Tensor]:
 
 @pytest.mark.parametrize("kind", PROJECTED)
 def test_a_third_party_model_is_as_if_hooked_by_hand(kind: str, tmp_path: Path) -> None:
-    pytest.importorskip("transformers", reason=NEEDS)
     auto = CAUSAL if kind not in ("bert", "distilbert") else "AutoModelForSequenceClassification"
     folder = saved(tmp_path, kind, auto=auto)
     maps = opened(folder, without=("0.1,1.3",)).attention(TEXT)
@@ -118,7 +117,6 @@ def test_what_cannot_be_left_out(options: dict[str, Any], error: type[Exception]
 
 
 def test_layers_that_share_their_weights_are_refused(tmp_path: Path) -> None:
-    pytest.importorskip("transformers", reason=NEEDS)
     with pytest.raises(InvalidModel, match="not every layer projects what its heads give by weights of its own"):
         opened(saved(tmp_path, "albert"), without=("0.1",))
 

@@ -20,8 +20,6 @@ from tests.events import report, result
 from tests.made import content, heatmaps
 from tests.starting import compare, heatmap
 
-pytest.importorskip("transformers", reason=made.NEEDS)
-
 TEXT = "the acting saved the film but not the cat"
 
 

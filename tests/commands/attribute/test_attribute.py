@@ -24,7 +24,7 @@ from attnviz.running import Progress, Result
 from attnviz.table.numbers import Numbers
 from tests import events as of
 from tests.made import known, unpack_page
-from tests.pretrained import NEEDS, saved
+from tests.pretrained import saved
 from tests.starting import attribute
 
 TEXT = "a boring plot, but a wonderful cast saves it"
@@ -182,7 +182,6 @@ def test_a_text_that_stands_there_twice_counts_once() -> None:
 
 @pytest.fixture
 def regressor(tmp_path: Path) -> Path:
-    pytest.importorskip("transformers", reason=NEEDS)
     return saved(tmp_path / "model" / "regressor", "bert", auto="AutoModelForSequenceClassification", num_labels=1)
 
 

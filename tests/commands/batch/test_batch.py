@@ -19,7 +19,7 @@ from tests import events
 from tests.commands.batch.batches import run_batch
 from tests.events import report, result
 from tests.made import content, page_content
-from tests.pretrained import NEEDS, saved
+from tests.pretrained import saved
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 CONFIG = """\
@@ -211,7 +211,6 @@ def test_a_job_is_made_again_where_the_weights_of_a_third_party_model_change(
     config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At last in a process of its own."""
-    pytest.importorskip("transformers", reason=NEEDS)
     weights = saved(config.parent / "model", "bert") / "model.safetensors"
     theirs = "{model: ./model, text: the acting saved the film, layer: 0, head: 0-1}"
     config.write_text(f"jobs: [{{name: theirs, heatmap: {theirs}}}]", encoding="utf-8")

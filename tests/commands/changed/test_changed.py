@@ -13,7 +13,6 @@ from attnviz.commands.changed.run import find_beyond
 from tests import pretrained as made
 from tests.attacks.endings import RunHere, document, refused, worked
 
-pytest.importorskip("transformers", reason=made.NEEDS)
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 CAUSAL = "AutoModelForCausalLM"

@@ -34,11 +34,6 @@ CAUSAL = "AutoModelForCausalLM"
 TEXT = "the acting saved the film but it was not good"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _needs_transformers() -> None:
-    pytest.importorskip("transformers", reason=NEEDS)
-
-
 @pytest.fixture(scope="module")
 def decoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return saved(tmp_path_factory.mktemp("of") / "tiny", "llama", auto=CAUSAL, num_hidden_layers=3)
@@ -92,7 +87,7 @@ def test_all_writers_together_give_the_whole_lead(stream: Stream) -> None:
 def test_a_model_that_was_never_trained_has_no_reasons(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import transformers
+    transformers = pytest.importorskip("transformers", reason=NEEDS)
 
     torch.manual_seed(3)
     model = transformers.AutoModelForCausalLM.from_config(configuration(kind))

@@ -15,7 +15,7 @@ from attnviz.running import Progress, Result
 from attnviz.running.metrics import load_metrics
 from tests import events as of
 from tests.made import known, notes, table
-from tests.pretrained import NEEDS, saved
+from tests.pretrained import saved
 from tests.process import ROOT
 from tests.starting import predict, vocab
 
@@ -134,7 +134,6 @@ def named(*names: str) -> dict[str, Any]:
 
 def run(folder: Path, settings: dict[str, Any], texts: Any = TEXTS, **options: Any) -> Result:
     """The folder beside holds the texts."""
-    pytest.importorskip("transformers", reason=NEEDS)
     data = folder.parent / "texts.csv"
     data.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in texts))
     saved(folder, **KIND, **settings)
