@@ -13,11 +13,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from attnviz.models.capture.captured import Asked, expand_mask, find_allowed, read_kernel, to_batch_heads
 from attnviz.models.capture.follow import Operation, list_tensors
-from attnviz.models.capture.tap import SOFTMAXES
+from attnviz.models.capture.tap import SOFTMAXES, Operators
 from attnviz.monitor.run import SIDE
 
 PRODUCTS = {"mm", "bmm", "baddbmm"}
@@ -25,7 +24,7 @@ N_QUERIES = 32
 SKIPPED = 0.25  # of the text: in a causal model its queries have few keys
 
 
-class Look(TorchDispatchMode):
+class Look(Operators):
     """The attention of the pass that runs while it is open, in the order of the calls."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -36,9 +35,9 @@ class Look(TorchDispatchMode):
         # of a text, where rows are texts and heads together, as those of nn.MultiheadAttention are
         self._n_heads = next((each.num_heads for each in model.modules() if hasattr(each, "num_heads")), 1)
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        name = func._schema.name.removeprefix("aten::")
+    def run(self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Run an operator as it is, and look at what attends."""
+        result = func(*args, **kwargs)
         if name in SOFTMAXES:
             self._scores = args[0]
         elif name in PRODUCTS and self._scores is not None:
@@ -46,7 +45,7 @@ class Look(TorchDispatchMode):
             shape, size = scores.shape[-2:], scores.numel()
             if any(side.shape[-2:] == shape and side.numel() == size for side in list_tensors(args)):
                 self._look_at_scores(scores)
-        elif kernel := read_kernel(Operation(name, func, args, kwargs or {}, result, [], [])):
+        elif kernel := read_kernel(Operation(name, func, args, kwargs, result, [], [])):
             self._look_at_kernel(kernel[0])
         return result
 

@@ -72,20 +72,18 @@ def _open_without_waiting(path: str, flags: int) -> int:
 
 def remove(path: Path) -> None:
     """Take away a file of ours that is done with, if it is there. Raises OutputError when the disk refuses."""
-    try:
+    with writing(path, "remove"):
         path.unlink(missing_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot remove {shorten_path(path)}: {error.strerror}") from error
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Make an OutputError of what the operating system says while `path` is written."""
+def writing(path: Path, doing: str = "write") -> Iterator[None]:
+    """Make an OutputError of what the operating system says while `path` is written, or what else is done with it."""
     try:
         yield
     except OSError as error:
         reason = "nobody reads this pipe" if error.errno == errno.ENXIO else error.strerror
-        raise OutputError(f"cannot write {shorten_path(path)}: {reason}") from error
+        raise OutputError(f"cannot {doing} {shorten_path(path)}: {reason}") from error
 
 
 def shorten_path(path: Path) -> str:

@@ -42,10 +42,8 @@ def make_folder(path: Path) -> None:
     Raises InvalidOption where something that is not a folder stands in the way, OutputError where the disk refuses.
     """
     _check_folder(path)
-    try:
+    with writing(path, "make the folder"):
         path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot make the folder {shorten_path(path)}: {error.strerror}") from error
 
 
 def remove_folder(path: Path) -> None:
@@ -66,10 +64,8 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
         made = [place for place in (folder, *folder.parents) if not place.exists()]
     make_folder(folder)
     try:
-        try:
+        with writing(folder, "write to"):
             descriptor = lock(folder, wait=wait)
-        except OSError as error:
-            raise OutputError(f"cannot write to {shorten_path(folder)}: {error.strerror}") from error
         if descriptor is None:
             problem = f"another run of attnviz is writing to {shorten_path(folder)}"
             raise InvalidOption(problem, hint="Wait for it, or choose another --out.")

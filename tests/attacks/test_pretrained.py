@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from attnviz.errors import InvalidModel
-from attnviz.models.huggingface.files import drop_choices
+from attnviz.models.huggingface.files import drop_choices, find_files
+from attnviz.models.huggingface.weights import load_weights
 from tests import pretrained as made
 from tests.attacks.endings import RunHere, environment, refused, worked
 from tests.made import TRACE, half, pickled
@@ -58,8 +61,6 @@ def indexed(*names: object) -> Callable[[Path], None]:
 
 
 def without_a_weight(folder: Path) -> None:
-    from safetensors.torch import load_file, save_file
-
     tensors = load_file(folder / WEIGHTS)
     del tensors["embeddings.word_embeddings.weight"]
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
@@ -258,12 +259,6 @@ def test_weights_that_need_a_kernel_are_refused(at: tuple[str, ...]) -> None:
 def test_weights_of_eight_bits_become_float32(tmp_path: Path) -> None:
     """Blocks of float8 with a scale each, as DeepSeek has them: read by torch alone."""
     pytest.importorskip("accelerate", reason="transformers asks for it")
-    import torch
-    from safetensors.torch import load_file, save_file
-
-    from attnviz.models.huggingface.files import find_files
-    from attnviz.models.huggingface.weights import load_weights
-
     folder = made.saved(tmp_path / "model", "mistral")
     tensors = load_file(folder / "model.safetensors")
     whole = dict(tensors)

@@ -180,12 +180,13 @@ def test_two_texts_that_a_model_joins_and_turns_are_a_batch_in_their_order() -> 
     assert [one.keys.pieces for one in maps] == [("a", "b"), ("c", "d")] * 2
 
 
+@pytest.mark.parametrize("double", [lambda states: torch.cat([states] * 2), lambda states: states.repeat(2, 1, 1)])
 @pytest.mark.parametrize("is_within", [False, True])
-def test_a_text_that_is_read_twice_is_two_texts(is_within: bool) -> None:
+def test_a_text_that_is_read_twice_is_two_texts(double: Callable[[Tensor], Tensor], is_within: bool) -> None:
     """As under guidance, where each step of a diffusion reads its own result with a prompt and without one."""
     attend, empty = Module(lambda own, *of: own.attend(torch.cat(of, 1)), attend=Attention()), STATES[:, :0]
-    double = Module(lambda own, states: own.inner(torch.cat([states] * 2), empty.expand(2, -1, -1)), inner=attend)
-    read_twice = double if is_within else partial(double.does, double)
+    within = Module(lambda own, states: own.inner(double(states), empty.expand(2, -1, -1)), inner=attend)
+    read_twice = within if is_within else partial(within.does, within)
     maps = recorded(lambda: read_twice(attend(STATES, empty)))
     assert [each.weights.shape for each in maps] == [maps[0].weights.shape] * 3
     assert maps.not_seen == ""  # also beside a memory that is still empty
@@ -229,6 +230,12 @@ def by_distances(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return ((query @ key.mT + of_keys.mT) / 2).softmax(-1) @ value
 
 
+def by_one_key(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Let all heads read the first one's keys and values, with heads on the axis of rows (Shazeer 2019)."""
+    keys, values = (torch.cat([each[:, 0]] * 4) for each in (key, value))
+    return ((query[0] @ keys.mT / 2).softmax(-1) @ values)[None]
+
+
 def added_to(*places: int) -> Callable[[Any, Tensor], Tensor]:
     """Attend to sums of the tokens that go to one place."""
     index = torch.tensor(places)[None, :, None].expand_as(STATES)
@@ -241,15 +248,17 @@ def added_to(*places: int) -> Callable[[Any, Tensor], Tensor]:
         (lambda own, states: own.attend(states.flip(1)), "edcba"),
         (lambda own, states: own.attend(own.conv(functional.pad(states.mT, (2, 0))).mT), "abcde"),
         (lambda own, states: own.attend(own.conv(states.mT).mT), "012"),
-        (lambda own, states: own.by_distances(states), "abcde"),
+        (lambda own, states: own.by_one_key(own.by_distances(states)), "abcde"),
+        (lambda own, states: own.attend(states.index_add(1, torch.tensor([1, 2]), states[:, :2])), "abcde"),
         (added_to(0, 0, 1, 1, 2), "⟨mixed 0⟩⟨mixed 1⟩⟨mixed 2⟩"),
         (added_to(4, 3, 2, 1, 0), "edcba"),
     ],
 )
 def test_names_stay_with_their_tokens(forward: Callable[[Any, Tensor], Tensor], expected: str) -> None:
-    parts = {"attend": Attention(), "by_distances": Attention(mix=by_distances), "conv": nn.Conv1d(16, 16, 3)}
+    mixes = {"by_distances": Attention(mix=by_distances), "by_one_key": Attention(mix=by_one_key)}
+    parts = {"attend": Attention(), "conv": nn.Conv1d(16, 16, 3), **mixes}
     model = nn.Sequential(Attention(), Module(forward, **parts))
-    first, last = recorded(lambda: model(STATES), tokens=list("abcde"))
+    first, *_, last = recorded(lambda: model(STATES), tokens=list("abcde"))
     assert first.keys.pieces == tuple("abcde")
     assert "".join(last.queries.pieces) == "".join(last.keys.pieces) == expected
 

@@ -6,7 +6,9 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+import datasets
 import pytest
+from huggingface_hub import constants
 
 from attnviz.errors import InvalidSource
 from attnviz.text import hub as module
@@ -79,8 +81,6 @@ def test_pictures_of_the_hub_are_not_fetched(tmp_path: Path) -> None:
 @pytest.fixture
 def online(monkeypatch: pytest.MonkeyPatch) -> None:
     """This process believes that it may ask the hub."""
-    from huggingface_hub import constants
-
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     for name in [name for name in os.environ if name.upper().endswith("_PROXY")]:
         monkeypatch.delenv(name)
@@ -103,8 +103,6 @@ def test_a_look_up_that_hangs_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.usefixtures("online")
 def test_a_proxy_stands_for_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    from huggingface_hub import constants
-
     monkeypatch.setattr(constants, "ENDPOINT", "https://hub.invalid")
     for proxy in ("http://proxy.invalid:3128", "proxy.invalid:3128"):
         monkeypatch.setenv("https_proxy", proxy)
@@ -131,8 +129,6 @@ def test_a_folder_of_the_same_name_is_mentioned(tmp_path: Path, monkeypatch: pyt
     ],
 )
 def test_the_real_reason_is_one_line(failure: Any, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    import datasets
-
     def fail(_: str) -> None:
         raise failure()
 

@@ -3,7 +3,10 @@
 import os
 from pathlib import Path
 
+import datasets
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from attnviz.errors import AttnvizError, InvalidSource
 from tests.text.corpora import REVIEWS, SEVERAL_LINES, WRITERS, opened, rows, texts_of, write_saved
@@ -122,9 +125,6 @@ def test_what_has_no_columns_takes_no_column(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_parquet_column_has_to_hold_text(tmp_path: Path) -> None:
-    import pyarrow
-    from pyarrow import parquet
-
     path = tmp_path / "a.parquet"
     parquet.write_table(pyarrow.table({"text": [1, 2], "words": pyarrow.array(["a", None]).dictionary_encode()}), path)
     with pytest.raises(InvalidSource, match=r"a\.parquet: row 0: 'text' holds int 1, not text"):
@@ -136,9 +136,6 @@ def test_a_parquet_column_has_to_hold_text(tmp_path: Path) -> None:
 
 def test_a_parquet_column_of_lists_is_no_label_and_is_not_unpacked(tmp_path: Path) -> None:
     """A list of a million equal numbers takes a few hundred bytes of a file."""
-    import pyarrow
-    from pyarrow import parquet
-
     path = tmp_path / "a.parquet"
     parquet.write_table(pyarrow.table({"text": ["a"], "label": [[1] * 1_000_000], "one": [{"label": 1}]}), path)
     corpus = opened(path)
@@ -189,8 +186,6 @@ def test_labels_and_newlines_survive(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_saved_data_set_with_splits(tmp_path: Path) -> None:
-    import datasets
-
     one = datasets.load_from_disk(str(write_saved(tmp_path / "one", REVIEWS)))
     datasets.DatasetDict({"train": one, "test": one.select(range(2))}).save_to_disk(tmp_path / "both")
     assert texts_of(opened(tmp_path / "both", "test")) == ["NA", "5"]
@@ -202,8 +197,6 @@ def test_a_saved_data_set_with_splits(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("kind", ["saved", "a.parquet"])
 def test_names_of_classes_say_which_is_positive(kind: str, names: list[str], labels: list[int], tmp_path: Path) -> None:
-    import datasets
-
     features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=names)})
     made = datasets.Dataset.from_dict({"text": ["a", "b"], "label": [0, 1]}, features=features)
     (made.save_to_disk if kind == "saved" else made.to_parquet)(tmp_path / kind)

@@ -30,10 +30,11 @@ MOVES = SHAPED | {
 CHOICES = {"index", "indices", "mask", "condition"}  # arguments that say which numbers, and hold none that move
 VALUES = {"self", "other", "value"}  # arguments that are numbers, also where they are no tensors
 REPEATING = {"cat", "repeat", "index", "index_select", *SHAPED}  # rows, where texts have one number, or are one
+COPYING = {"cat", "repeat", "index", "index_select"}  # rows of states
 COPIES = {"clone", "_to_copy", "detach", "alias", "lift_fresh", "native_dropout", "nan_to_num", "masked_fill", "copy"}
 COPIES |= {"contiguous", "to", "dropout", "_conj"}
 RUNNING = {
-    **dict.fromkeys(("cumsum", "logcumsumexp"), "cumulative sum"),
+    **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"), "cumulative sum"),
     **dict.fromkeys(("_fft_r2c", "_fft_c2c", "_fft_c2r"), "Fourier transform"),
 }
 EDGES = {"scatter_add", "index_add", "scatter_reduce", "index_reduce", "segment_reduce"}
@@ -191,6 +192,8 @@ class Follower:
         # a plain number, as the fill of a padding, by the id of nobody. Then the operator itself does to ids what it
         # did to numbers.
         arguments = of.arguments
+        if arguments.get("accumulate") or arguments.get("reduce"):
+            return  # they are added to what is there
         arguments |= {name: NOBODY for name in VALUES & arguments.keys() if not isinstance(arguments[name], Tensor)}
         chosen = {name: tree_map_only(Tensor, Tensor.cpu, arguments.pop(name)) for name in CHOICES & arguments.keys()}
         numbers = list(list_tensors(arguments))
@@ -211,11 +214,11 @@ class Follower:
                 is_longer = result.ndim > len(softmax.shape) and result.shape[-2:] == softmax.shape[-2:]
                 shape = tuple(result.shape) if is_longer else softmax.shape
                 own = softmax._replace(shape=shape, is_cut=softmax.is_cut or is_cut)
-            is_twice = of.name == "cat" and not of.arguments["dim"] and len({*map(id, of.tensors)}) < len(of.tensors)
-            is_of_words = of.name in REPEATING and result.ndim == 2 and result.dtype == torch.int64
-            if one is not None and one.ndim > 1 and (is_twice or is_of_words):
+            if of.name in REPEATING and one is not None and one.ndim == 2 and result.dtype == torch.int64:
                 one = self.store.tell_apart(one)
-            self.store.put(result, joined._replace(ids=one, softmax=own, columns=across, allowed=passing))
+            is_copied = of.name in COPYING and result.ndim == 3 and not self.store.is_repeated(of.tensors[0])
+            known = joined._replace(ids=one, softmax=own, columns=across, allowed=passing)
+            self.store.put(result, known._replace(is_copied=is_copied))
 
     def _view(self, of: Operation, shadow: Tensor) -> list[Tensor]:
         """Look at a shadow as an operator looks at the numbers, none of which it changes."""
@@ -281,16 +284,21 @@ class Follower:
         # Experts and graphs use the same operator. What experts made of a token is added to its own place, so that
         # every place gets one token; in a graph, or where words are put together, a place gets several.
         sources = states[..., 0].movedim(axis, -1)
-        index = (index if index.ndim == 1 else index[..., 0].movedim(axis, -1)).cpu().expand(sources.shape)
+        if index.ndim > 1:  # not more of them than have an index
+            index = index[..., 0].movedim(axis, -1)
+            sources = sources[tuple(map(slice, index.shape))]
+        index = index.cpu().expand(sources.shape)
         found = torch.full((*sources.shape[:-1], target.shape[axis]), NOBODY).scatter(-1, index, sources)
-        if torch.equal(found.gather(-1, index), sources):
-            ids = found.movedim(-1, axis).unsqueeze(-1).expand(target.shape)
-            return ids if before is None else torch.where(ids < 0, before, ids)
-        if not axis:
+        ids, is_own = found.movedim(-1, axis).unsqueeze(-1).expand(target.shape), found.gather(-1, index).equal(sources)
+        if not is_own and not axis:
             self._note("sums over edges, whose weights attnviz.from_attentions((edge_index, alpha)) takes")
             return before
-        few = states.narrow(axis, 0, 1)[..., :1].expand(*target.shape[:-1], 1).contiguous()
-        return self.store.mix(few, states).expand(target.shape)
+        if not is_own or (before is not None and self.store.merge(before, ids)[1]):
+            self._note("sums of different tokens")
+        if not is_own:
+            few = states.narrow(axis, 0, 1)[..., :1].expand(*target.shape[:-1], 1).contiguous()
+            ids = self.store.mix(few, states).expand(target.shape)
+        return ids if before is None else torch.where(before < 0, ids, before)
 
     def _convolve(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
         """Keep as many positions as before, else make new tokens: patches of an image, stretches of sound."""
@@ -305,7 +313,7 @@ class Follower:
         shape, places = torch.Size((len(of.result), 1, *of.result.shape[2:])), given[:, :1]
         if places.shape != shape:
             real = places >= 0
-            tokens = places[real] if bool((real == real[:1]).all()) else places
+            tokens = places[real] if bool((real == real[:1]).all()) and {*of.args[3]} == {1} else places
             places = (tokens if tokens.numel() == shape.numel() else self.store.seed(shape)).view(shape)
         return places.expand(of.result.shape)
 

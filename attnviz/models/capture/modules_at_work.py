@@ -48,6 +48,7 @@ class ModulesAtWork:
     def enter(self, module: nn.Module, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         """Enter a module. What the outermost reads are tokens, as are states that nobody has seen being made."""
         tensors = [one for one in given if isinstance(one, Tensor) and one.ndim == 3 and one.is_floating_point()]
+        again = [one for one in tensors[:1] if (self.store.get(one) or NOTHING).is_copied]
         if not self.calls:
             known = self.store.get(next((one for one in given if isinstance(one, Tensor)), None))
             found = self._last_of_class.get(type(module))
@@ -61,9 +62,9 @@ class ModulesAtWork:
             tensors = list(list_tensors((given, named)))
             # One text that is read several times, as under guidance, is as many texts, unless there are words that say
             # which is which. A module that has no others in it may be given the heads of one text.
-            has_words = any(one.dtype == torch.int64 and one.ndim > 1 for one in tensors)
-            for one in filter(self.store.is_repeated, tensors if module._modules and not has_words else ()):
-                self.store.put(one, NOTHING)
+            again = [] if any(one.dtype == torch.int64 and one.ndim > 1 for one in tensors) else tensors
+        for one in filter(self.store.is_repeated, again if module._modules else ()):
+            self.store.put(one, NOTHING)
         by_text = any(one.ndim > 2 and one.is_floating_point() for one in tensors)
         for tensor in tensors:
             self._seed(tensor, by_text)

@@ -74,8 +74,6 @@ def _name(func: Any) -> tuple[str, bool]:
     return str(name if name.startswith("_") else name.rstrip("_")), is_composite
 
 
-BIAS_MODULE = "torch.nn.attention.bias"
-FLEX_MODULE = "torch.nn.attention.flex_attention"
 RUN_UNCOMPILED = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"  # torch's own switch, named in its warning
 PRODUCTS = {"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "_addmm_activation", "vdot"}
 ON_CONSTANTS = {"_local_scalar_dense", "equal"}  # programs ask them of their constants, which come as numbers
@@ -131,8 +129,8 @@ def _set_switches() -> Iterator[None]:
         _AT_WORK.append(None)
         for owner, switch, turned in (
             (torch.backends.mha, "_is_fastpath_enabled", False),
-            (sys.modules.get(FLEX_MODULE), RUN_UNCOMPILED, True),
-            (getattr(sys.modules.get(BIAS_MODULE), "CausalBias", None), "__new__", _make_unseen),
+            (sys.modules.get("torch.nn.attention.flex_attention"), RUN_UNCOMPILED, True),
+            (getattr(sys.modules.get("torch.nn.attention.bias"), "CausalBias", None), "__new__", _make_unseen),
         ):
             if owner is not None:
                 _TURN_BACK.callback(setattr, owner, switch, getattr(owner, switch))
@@ -178,16 +176,16 @@ class Capture(Operators):
     def leave(self, module: nn.Module, given: tuple[Any, ...], output: Any) -> None:
         """Leave a module, perhaps with an exception."""
         if threading.get_ident() == self._thread:
-            if isinstance(module, nn.RNNBase) and given and output is not None:
-                self._do("a module", self._follow_recurrence, module, given[0], output[0])
+            if isinstance(module, nn.RNNBase):
+                self._do("a module", self._follow_recurrence, module, given, output)
             self._do("a module", self.at_work.leave, module)
 
-    def _follow_recurrence(self, module: nn.RNNBase, tokens: Any, states: Any) -> None:
+    def _follow_recurrence(self, module: nn.RNNBase, given: tuple[Any, ...], output: Any) -> None:
         """Give a state for each token the id of that token, and note that it comes of others, too."""
-        known = self.store.get(tokens) or NOTHING
-        if known.ids is not None and isinstance(states, Tensor) and states.shape[:-1] == known.ids.shape[:-1]:
+        states, known = next(list_tensors((output,)), None), self.store.get(next(list_tensors(given), None)) or NOTHING
+        if known.ids is not None and states is not None and states.shape[:-1] == known.ids.shape[:-1]:
             self.store.put(states, known._replace(ids=known.ids[..., :1].expand(states.shape)))
-            if self.store.varies(known.ids, int(module.batch_first)):
+            if self.store.varies(known.ids, int(module.batch_first and states.ndim == 3)):
                 self._note("sums of different tokens")
 
     def _do(self, what: str, look: Callable[..., None], *given: Any) -> None:
