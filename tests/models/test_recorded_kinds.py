@@ -239,25 +239,21 @@ def by_one_key(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 def added_to(*places: int) -> Callable[[Any, Tensor], Tensor]:
     """Attend to sums of the tokens that go to one place."""
     index = torch.tensor(places)[None, :, None].expand_as(STATES)
-    return lambda own, states: own.attend(torch.zeros(1, max(places) + 1, 16).scatter_add(1, index, states))
+    return lambda own, states: own.by_softmax(torch.zeros(1, max(places) + 1, 16).scatter_add(1, index, states))
 
 
 @pytest.mark.parametrize(
     ("forward", "expected"),
     [
-        (lambda own, states: own.attend(states.flip(1)), "edcba"),
-        (lambda own, states: own.attend(own.conv(functional.pad(states.mT, (2, 0))).mT), "abcde"),
-        (lambda own, states: own.attend(own.conv(states.mT).mT), "012"),
+        (lambda own, states: own.by_softmax(own.conv(functional.pad(states.mT, (2, 0))).mT), "abcde"),
         (lambda own, states: own.by_one_key(own.by_distances(states)), "abcde"),
-        (lambda own, states: own.attend(states.index_add(1, torch.tensor([1, 2]), states[:, :2])), "abcde"),
+        (lambda own, states: own.by_softmax(states.index_add(1, torch.tensor([1, 2]), states[:, :2])), "abcde"),
         (added_to(0, 0, 1, 1, 2), "⟨mixed 0⟩⟨mixed 1⟩⟨mixed 2⟩"),
-        (added_to(4, 3, 2, 1, 0), "edcba"),
     ],
 )
 def test_names_stay_with_their_tokens(forward: Callable[[Any, Tensor], Tensor], expected: str) -> None:
-    mixes = {"by_distances": Attention(mix=by_distances), "by_one_key": Attention(mix=by_one_key)}
-    parts = {"attend": Attention(), "conv": nn.Conv1d(16, 16, 3), **mixes}
-    model = nn.Sequential(Attention(), Module(forward, **parts))
+    parts = {each.__name__: Attention(mix=each) for each in (by_distances, by_one_key, by_softmax)}
+    model = nn.Sequential(Attention(), Module(forward, conv=nn.Conv1d(16, 16, 3), **parts))
     first, *_, last = recorded(lambda: model(STATES), tokens=list("abcde"))
     assert first.keys.pieces == tuple("abcde")
     assert "".join(last.queries.pieces) == "".join(last.keys.pieces) == expected

@@ -33,6 +33,8 @@ from attnviz.models.capture.modules_at_work import ModulesAtWork
 from attnviz.models.capture.unread import STANDING_FOR_OTHERS, Unread, why_unreadable
 from attnviz.models.protocols import EVERY, LayersAndHeads
 
+COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd  # of operators that are made of others
+
 
 class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """While it is open, each operator that is not made of other operators comes by `run`."""
@@ -51,7 +53,7 @@ class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
         name, is_composite = _name(func)
         if is_composite and not self.takes_whole(name, args):
             with self:  # in inference mode what is made of other operators comes whole
-                return func.decompose(*args, **kwargs)
+                return func._op_dk(COMPOSITE, *args, **kwargs)
         return self.run(name, func, args, kwargs)
 
     def takes_whole(self, name: str, args: Sequence[Any]) -> bool:
@@ -70,16 +72,16 @@ def _name(func: Any) -> tuple[str, bool]:
         return str(func.__name__), False
     space, _, name = func._schema.name.partition("::")
     name = name if space == "aten" else f"{space}::{name}"
-    is_composite = space == "aten" and torch._C._dispatch_has_kernel(func.name()) and func._can_decompose()
+    # torch has some of these in Python, too, whose last bits are others: what is written in C++ runs.
+    is_composite = space == "aten" and torch._C._dispatch_has_kernel(func.name())
+    is_composite = is_composite and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), COMPOSITE)
     return str(name if name.startswith("_") else name.rstrip("_")), is_composite
 
 
-RUN_UNCOMPILED = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"  # torch's own switch, named in its warning
 PRODUCTS = {"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "_addmm_activation", "vdot"}
 ON_CONSTANTS = {"_local_scalar_dense", "equal"}  # programs ask them of their constants, which come as numbers
 SOFTMAXES = {"_softmax", "_safe_softmax"}
 _looking = threading.local()
-_NOTHING = nullcontext()
 
 # torch's switches are those of the process: of captures in several threads the last one turns them back.
 _TURNING, _TURN_BACK, _AT_WORK = threading.Lock(), ExitStack(), list[None]()
@@ -129,7 +131,7 @@ def _set_switches() -> Iterator[None]:
         _AT_WORK.append(None)
         for owner, switch, turned in (
             (torch.backends.mha, "_is_fastpath_enabled", False),
-            (sys.modules.get("torch.nn.attention.flex_attention"), RUN_UNCOMPILED, True),
+            (sys.modules.get("torch.nn.attention.flex_attention"), "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", True),
             (getattr(sys.modules.get("torch.nn.attention.bias"), "CausalBias", None), "__new__", _make_unseen),
         ):
             if owner is not None:
@@ -212,7 +214,7 @@ class Capture(Operators):
         # What the look itself runs is none of the model's, and what a backward pass runs is no forward pass.
         if getattr(_looking, "on", False) or torch._C._current_graph_task_id() != -1:
             return result
-        with _disable_current_modes() if torch._C._len_torch_dispatch_stack() else _NOTHING:
+        with _disable_current_modes() if torch._C._len_torch_dispatch_stack() else nullcontext():
             self._do(name, self._look, name, func, args, kwargs, result)
         return result
 
