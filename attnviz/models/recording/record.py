@@ -88,8 +88,9 @@ def record(  # noqa: PLR0913 - each is an option of its own
     The records are there when the block ends: one for each forward pass of an outermost module, each group of layers
     (`Recording.groups`) and each row of the batch. Outermost modules of one class that read one another's states, as
     where a function calls layers one by one, are the layers of one pass; the same module again is another pass.
-    Rows of a batch stand in the order in which the texts were read, also where the model sorts them. A text that the
-    outermost module reads several times, as under guidance in a diffusion, is as many texts.
+    Rows of a batch stand in the order in which the texts were read, also where the model sorts them. A text that a
+    module reads several times, as under guidance in a diffusion, is as many texts. Inside a model that is known of
+    states that cat, repeat or an index has put together.
 
     `tokens` names the pieces of one text, or of each text of a batch in a list of lists; without it, tokens are called
     by their positions. `keys` names what cross-attention attends to, and what the encoder of an encoder-decoder reads.
