@@ -23,8 +23,8 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 MAX_CODE_LINES = {
     "tests/commands": 6290,
     "tests/models": 4600,
-    "tests/renderers": 3938,
-    "attnviz/renderers/page": 3494,
+    "tests/renderers": 3939,
+    "attnviz/renderers/page": 3493,
     "tests": 3196,
     "attnviz/renderers/figure": 2407,
     "attnviz/models": 2042,

@@ -77,6 +77,9 @@ def test_who_wrote_the_answer_and_why_is_the_first_screen(shown: Open, explain: 
         assert line.endswith(f"; without it {write(before)} → {after}")
         assert re.search(r"because of|many hands|no reason", line)
     assert page.page.locator("#beside p").last.bounding_box()["y"] < 900
+    page.page.emulate_media(media="print")
+    assert all(each.is_visible() for each in page.page.locator(".node").all())
+    page.page.emulate_media(media="screen")  # for who has the tab next
 
 
 def test_keys_walk_over_nodes_and_along_arrows(shown: Open, explain: Explain) -> None:
@@ -88,10 +91,8 @@ def test_keys_walk_over_nodes_and_along_arrows(shown: Open, explain: Explain) ->
     assert page.page.get_attribute(f"#node-{second}", "aria-current") == "true"
     page.page.set_viewport_size({"width": 500, "height": 800})  # arrows are drawn anew
     lit = page.page.locator(".graph path:not(.pale)").evaluate_all("lit => lit.map((path) => path.dataset.ends)")
-    near = {
-        f"{edge['source']} {edge['target']}" for edge in graph["edges"] if second in (edge["source"], edge["target"])
-    }
-    assert {*lit} == near
+    ends = [(edge["source"], edge["target"]) for edge in graph["edges"]]
+    assert {*lit} == {f"{source} {target}" for source, target in ends if second in (source, target)}
     page.page.locator(".steps button").last.focus()
     page.press("Enter")
     assert page.page.evaluate("document.activeElement.id") == f"node-{first}"
