@@ -19,7 +19,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, BinaryIO, Literal, get_args, get_origin, get_type_hints
 
-from attnviz.errors import InputError, InvalidOption, TooLarge
+from attnviz.errors import InputError, InvalidOption, TooLarge, raising
 
 MAX_JSON = 2**26  # bytes of a configuration, an index or metrics; the largest that are in use have 10 MB
 MAX_VOCABULARY = 2**28  # bytes of a tokenizer.json; the largest that are in use have 40 MB
@@ -69,10 +69,8 @@ def check_room(what: str, needed: int, max_gib: float, hint: str = "") -> None:
 
 def expand_path(name: str, invalid: type[InputError]) -> Path:
     """Return the path of `name` with `~` expanded, as no shell does it in configs. Raises `invalid` without a home."""
-    try:
+    with raising(invalid, f"{name}: there is no home folder", "Write the whole path.", (RuntimeError,)):
         return Path(name).expanduser() if name == "~" or name.startswith("~/") else Path(name)
-    except RuntimeError as error:
-        raise invalid(f"{name}: there is no home folder", hint="Write the whole path.") from error
 
 
 def is_folder(path: Path) -> bool:

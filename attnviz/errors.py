@@ -19,11 +19,13 @@
 Any other exception is a bug of attnviz (70). Exit codes are applied in `attnviz.cli.app`, nowhere else.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 MAX_PROBLEMS = 20  # of one config that are shown at once
+MALFORMED = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # what is read is not of its form
 
 
 class AttnvizError(Exception):
@@ -117,3 +119,15 @@ class OutputError(AttnvizError):
     """The disk or a pipe refused what was written. Exit code 74."""
 
     exit_code = 74
+
+
+@contextmanager
+def raising(
+    kind: type[AttnvizError], problem: str, hint: str = "", told: tuple[type[Exception], ...] = MALFORMED
+) -> Iterator[None]:
+    """Raise an error of ours in the place of others in the block. What those say follows a problem that ends in ":"."""
+    try:
+        yield
+    except told as error:
+        said = f" {' '.join(str(error).split())[:160]}" if problem.endswith(":") else ""
+        raise kind(f"{problem}{said}", hint=hint) from error

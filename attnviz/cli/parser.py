@@ -20,7 +20,7 @@ from attnviz.cli import show
 from attnviz.cli.command import run_command
 from attnviz.cli.help import write_command_help
 from attnviz.cli.sentence import TRY
-from attnviz.errors import InvalidOption
+from attnviz.errors import InvalidOption, raising
 from attnviz.registry import load
 from attnviz.running import Command
 from attnviz.words import find_language
@@ -86,10 +86,8 @@ def parse_option(each: options.FlatOption, words: str | Sequence[str] | bool) ->
         read = int(words)
     if isinstance(words, str) and float in kinds and DECIMAL.fullmatch(words):
         read = float(words)
-    try:
+    with raising(InvalidOption, f"{each.flag}:", told=(options.InvalidValue,)):
         return options.check_option(each, read)
-    except options.InvalidValue as error:
-        raise InvalidOption(f"{each.flag}: {error}") from error
 
 
 def _annotate(each: options.FlatOption) -> Any:

@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from attnviz import store
 from attnviz.bounded import MAX_JSON, check_room, decode_json, parse_json, read_bytes
-from attnviz.errors import InvalidModel
+from attnviz.errors import InvalidModel, raising
 from attnviz.models import tokenizer
 from attnviz.models.encoder import Encoder, EncoderConfig
 from attnviz.models.sizes import MAX_D_MODEL
@@ -183,7 +183,7 @@ def load_checkpoint(folder: Path, max_memory: float = 4.0) -> Checkpoint:
 
 
 def _read_config(file: Path) -> Config:
-    try:
+    with raising(InvalidModel, f"{file} is not an attnviz configuration:", "Copy the folder again."):
         found = parse_json(read_bytes(file, MAX_JSON, InvalidModel, HOLDS))
         if not isinstance(found, dict) or found.pop("schema", None) != SCHEMA:
             raise ValueError(f"schema {SCHEMA} expected, as this version writes it")
@@ -194,8 +194,6 @@ def _read_config(file: Path) -> Config:
             least, most = int(name != "max_distance"), LARGEST.get(name, MAX_SIZE)
             if name != "norm" and not least <= number <= most:
                 raise ValueError(f"{name} is {least} to {most:,}")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InvalidModel(f"{file} is not an attnviz configuration: {error}", hint="Copy the folder again.") from error
     return config
 
 

@@ -14,7 +14,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from attnviz.errors import InvalidModel, InvalidText
+from attnviz.errors import InvalidModel, InvalidText, raising
 
 MAX_ID = 10_000_000  # BPE makes room for as many before it begins
 MAX_TEMPLATE = 64  # markers around a text
@@ -27,10 +27,8 @@ HINT = "Take the tokenizer.json that came with the model."
 
 def check_tokenizer(content: bytes, file: Path) -> None:
     """Raise InvalidModel for ids, templates or replacements beyond what a tokenizer needs, or no vocabulary."""
-    try:
+    with raising(InvalidModel, f"{file} is not a tokenizer.json: it is not JSON", HINT):
         found = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise InvalidModel(f"{file} is not a tokenizer.json: it is not JSON", hint=HINT) from error
     model = found.get("model") if isinstance(found, dict) else None
     if not isinstance(model, dict):
         raise InvalidModel(f"{file} is not a tokenizer.json: it has no model", hint=HINT)

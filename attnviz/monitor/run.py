@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnviz import store
-from attnviz.errors import InvalidRecord
+from attnviz.errors import InvalidRecord, raising
 from attnviz.monitor.alarms import ENTROPY, Alarm, HeadNumbers, Limits
 from attnviz.table.numbers import Numbers, concat
 from attnviz.table.parquet import INTEGER, NUMBER, NUMBERS, encode_table, read_table
@@ -48,7 +48,7 @@ class WatchedRun:
         run = cls()
         for path in sorted(folder.glob(FILES)):
             of = Numbers(read_table(path, TYPES, None)[0], KEYS)
-            try:
+            with raising(InvalidRecord, f"{path} is not a look of a watched run:"):
                 step, layer, head = of.integers(KEYS).max(axis=0).tolist()
                 shape, cells = (layer + 1, head + 1), of.array(MAP).tolist()
                 look = of.matrix(MEASURES).reshape(*shape, -1)
@@ -56,8 +56,6 @@ class WatchedRun:
                     raise ValueError("heads are missing")
                 if cells[0] is not None:
                     run.maps[step] = np.array(cells, dtype=float).reshape(*shape, SIDE**2)
-            except ValueError as error:
-                raise InvalidRecord(f"{path} is not a look of a watched run: {error}") from error
             run.judge(step, look)
         if not run.maps:
             raise InvalidRecord(f"{folder} holds no watched run", hint="attnviz.watch(model, out=FOLDER) writes one.")

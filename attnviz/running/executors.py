@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from attnviz.bounded import MAX_JSON, expand_path, parse_json, read_bytes
-from attnviz.errors import ExecutionError, InvalidOption
+from attnviz.errors import ExecutionError, InvalidOption, raising
 from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import AttentionModel
 from attnviz.running.cluster_options import ClusterOptions
@@ -111,17 +111,13 @@ def check_cluster(cluster: ClusterOptions, n_workers: int | None) -> None:
         raise InvalidOption(f"{given[0]} and {given[1]} exclude each other", hint="Leave one of them out.")
     if cluster.scheduler_file is not None:
         file = expand_path(cluster.scheduler_file, InvalidOption)
-        try:
+        with raising(InvalidOption, f"--scheduler-file: {file} is not JSON", SCHEDULER_FILE_HINT):
             found = parse_json(read_bytes(file, MAX_JSON, InvalidOption, SCHEDULER_FILE_HINT))
-        except (ValueError, RecursionError) as error:
-            raise InvalidOption(f"--scheduler-file: {file} is not JSON", hint=SCHEDULER_FILE_HINT) from error
         if not isinstance(found, dict) or not isinstance(found.get("address"), str):
             raise InvalidOption(f"--scheduler-file: {file} holds no address", hint=SCHEDULER_FILE_HINT)
     if cluster.asked:
-        try:
+        with raising(InvalidOption, "a dask cluster needs the extra cluster", f"{EXTRA} installs it.", (ImportError,)):
             import distributed  # noqa: F401  # of an extra
-        except ImportError as error:
-            raise InvalidOption("a dask cluster needs the extra cluster", hint=f"{EXTRA} installs it.") from error
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 
 from attnviz.bounded import MAX_JSON, decode_json, parse_json, read_bytes
-from attnviz.errors import InvalidModel
+from attnviz.errors import InvalidModel, raising
 from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.records import AttentionMaps
 from attnviz.records.answers import Metrics, name_heads
@@ -24,15 +24,13 @@ def encode_metrics(metrics: Metrics) -> bytes:
 def load_metrics(folder: Path) -> Metrics:
     """Load what `encode_metrics` wrote. Raises InvalidModel naming the file."""
     file = folder / NAME
-    try:
+    with raising(InvalidModel, f"{file} holds no attnviz metrics:", "Copy the folder again."):
         found = parse_json(read_bytes(file, MAX_JSON, InvalidModel, "Copy the folder again."))
         if not isinstance(found, dict) or found.pop("schema", None) != SCHEMA:
             raise ValueError(f"schema {SCHEMA} expected, as this version writes it")
         metrics: Metrics = decode_json(Metrics, found, NAME)
         if missing := [name for name in REQUIRED_SIZES if type(metrics.sizes.get(name)) is not int]:
             raise ValueError(f"sizes lack {', '.join(sorted(missing))}")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InvalidModel(f"{file} holds no attnviz metrics: {error}", hint="Copy the folder again.") from error
     return metrics
 
 

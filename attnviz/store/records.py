@@ -20,7 +20,7 @@ from safetensors.numpy import save as save_tensors
 from safetensors.numpy import save_file
 
 from attnviz.bounded import check_file_size, decode_json, parse_json
-from attnviz.errors import InvalidOption, InvalidRecord
+from attnviz.errors import InvalidOption, InvalidRecord, raising
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens, holds_factors
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import Factors, Window
@@ -194,13 +194,11 @@ def read_record_shape(path: str | Path) -> tuple[tuple[int, int, int, int], bool
     Its header alone is read. Raises InvalidRecord.
     """
     shapes = read_header(Path(path), InvalidRecord, RECORD_HINT).shapes
-    try:
+    with raising(InvalidRecord, f"{shorten_path(Path(path))} is not a record of attnviz", RECORD_HINT):
         if "weights" in shapes:
             n_layers, n_heads, n_queries, n_keys = shapes["weights"]
         else:
             (n_layers, n_heads, n_queries, _), (_, _, n_keys, _) = shapes["query"], shapes["key"]
-    except (KeyError, ValueError) as error:
-        raise InvalidRecord(f"{shorten_path(Path(path))} is not a record of attnviz", hint=RECORD_HINT) from error
     return (n_layers, n_heads, n_queries, n_keys), "query" in shapes
 
 

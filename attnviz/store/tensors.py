@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from attnviz.bounded import check_file_size
-from attnviz.errors import InputError
+from attnviz.errors import InputError, raising
 
 
 class Header(NamedTuple):
@@ -29,10 +29,7 @@ def read_header(path: Path, invalid: type[InputError], hint: str = "") -> Header
     n_bytes = check_file_size(path, math.inf, invalid, hint)
     from safetensors import SafetensorError, safe_open  # what is refused before is answered at once
 
-    try:
-        with safe_open(path, "numpy") as file:
-            shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 - no dict
-            return Header(shapes, file.metadata() or {}, n_bytes)
-    except (OSError, ValueError, SafetensorError) as error:
-        said = " ".join(str(error).split())[:160]
-        raise invalid(f"{path} is not a whole safetensors file: {said}", hint=hint) from error
+    told = OSError, ValueError, SafetensorError
+    with raising(invalid, f"{path} is not a whole safetensors file:", hint, told), safe_open(path, "numpy") as file:
+        shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 - no dict
+        return Header(shapes, file.metadata() or {}, n_bytes)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from attnviz.bounded import format_bytes
-from attnviz.errors import InvalidRecord
+from attnviz.errors import InvalidRecord, raising
 
 INTEGER, NUMBER, TEXT = pa.int64(), pa.float64(), pa.string()  # what columns may hold
 INTEGERS, NUMBERS, TEXTS = map(pa.list_, (INTEGER, NUMBER, TEXT))
@@ -50,7 +50,8 @@ def read_table(
     Raises InvalidRecord for what is not Parquet, unpacks to more than MAX_UNPACKED, lacks a column, has one of another
     type, or holds a number that is not finite: one that is missing is null.
     """
-    try:
+    told = pa.ArrowException, UnicodeDecodeError, OSError
+    with raising(InvalidRecord, f"{path} is not a readable Parquet file:", told=told):
         with parquet.ParquetFile(path, thrift_string_size_limit=MAX_FOOTER) as file:
             metadata = file.metadata
             pages = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
@@ -67,8 +68,6 @@ def read_table(
         unpacked = sum(_count_unpacked(packed[name]) for name in strings if name in schema.names)
         _check_size(path, unpacked)
         about = {name.decode(): value.decode() for name, value in (schema.metadata or {}).items()}
-    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
-        raise InvalidRecord(f"{path} is not a readable Parquet file: {str(error).splitlines()[0]:.200}") from error
     # to the types as they were asked for: those of files call what is in a list otherwise, which other files would tell
     table = packed.cast(pa.schema([(name, columns.get(name, others)) for name in packed.column_names]))
     for field in schema:

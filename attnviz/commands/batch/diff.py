@@ -15,7 +15,7 @@ from attnviz.commands.batch.diff_batches import check_sizes, compare_batches, co
 from attnviz.commands.batch.manifests import from_file, job_from_manifest
 from attnviz.commands.batch.spec import DiffSpec
 from attnviz.commands.batch.workers import run_jobs
-from attnviz.errors import DifferencesFound, InputError, InvalidOption, InvalidSource
+from attnviz.errors import DifferencesFound, InputError, InvalidOption, InvalidSource, raising
 from attnviz.measures import ALL, split_names
 from attnviz.records import AttentionMaps
 from attnviz.records.differences import JSD, OTHER_BYTES, TOP_KEY, WEIGHT, Diff, Difference, Tolerances
@@ -83,12 +83,8 @@ def _tolerances(spec: DiffSpec) -> Tolerances:
         name, _, value = (part.strip() for part in each.rpartition("="))
         if name in found:
             raise InvalidOption(f"two tolerances of {name or 'all numbers'}", hint="Give one of each.")
-        try:
+        with raising(InvalidOption, f"--tolerance {each!r:.80} is not a number or NAME=N", "Such as 1e-4 or jsd=0.01."):
             found[name] = float(value)
-        except ValueError:
-            raise InvalidOption(
-                f"--tolerance {each!r:.80} is not a number or NAME=N", hint="Such as 1e-4 or jsd=0.01."
-            ) from None
     exact = spec.exact or (spec.again and not spec.tolerance and spec.pixels is None)
     return Tolerances(found.pop("", 0.0), found, spec.pixels or 0.0, exact, spec.max_memory)
 

@@ -8,7 +8,7 @@ from math import ceil, prod
 from attnviz.bounded import decode_json, expand_path
 from attnviz.commands.render.spec import RenderSpec
 from attnviz.display import format_count
-from attnviz.errors import InvalidOption, InvalidSource
+from attnviz.errors import InvalidOption, InvalidSource, raising
 from attnviz.models.attentions.attentions import make_maps
 from attnviz.models.attentions.weights_file import COMMAND, WeightsRequest, read_weights
 from attnviz.models.sizes import FLOAT32, Work, check_memory
@@ -55,10 +55,8 @@ def read_token_names(file: str | None, words: str | None = None) -> tuple[Names,
     path = expand_path(file, InvalidSource)
     text = decode(read_content(path), file)
     if path.suffix.lower() == ".json":
-        try:
+        with raising(InvalidSource, f"{file} is not a list of texts", 'Such as ["the", "cat"].'):
             names, read_as = decode_json(tuple[str, ...], json.loads(text), file), "of its list"
-        except (ValueError, RecursionError) as error:
-            raise InvalidSource(f"{file} is not a list of texts", hint='Such as ["the", "cat"].') from error
     else:
         names = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
         read_as = "one a line"

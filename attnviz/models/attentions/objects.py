@@ -24,7 +24,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from attnviz.bounded import open_zip
-from attnviz.errors import InvalidRecord
+from attnviz.errors import InvalidRecord, raising
 from attnviz.store import shorten_path
 from attnviz.store.weights import MAX_DIRECTORY, NOT_READ, PICKLED, FileArray, FileWeights, read_table
 
@@ -82,12 +82,11 @@ def _find_problem(array: Any) -> str:
 
 def to_array(array: Any) -> np.ndarray:
     """Return float32 of a tensor on any device or an array. Raises InvalidRecord."""
-    try:
+    unreadable = NotImplementedError, TypeError, ValueError  # such as of a tensor on the device "meta"
+    with raising(InvalidRecord, "this array holds no numbers that can be read", told=unreadable):
         on_host = array.detach().float().cpu() if isinstance(array, Tensor) else array
         with np.errstate(over="ignore", invalid="ignore"):  # what is too large for float32 is refused as infinite
             return np.asarray(on_host, dtype=np.float32)
-    except (NotImplementedError, TypeError, ValueError) as error:  # such as a tensor on the device "meta"
-        raise InvalidRecord("this array holds no numbers that can be read") from error
 
 
 def load_torch(path: Path, kind: str) -> Any:

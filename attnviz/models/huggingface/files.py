@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.bounded import MAX_JSON, MAX_VOCABULARY, check_file_size, check_room, is_file, read_bytes
-from attnviz.errors import InvalidModel
+from attnviz.errors import InvalidModel, raising
 from attnviz.models import MODELS
 from attnviz.models.sizes import FLOAT32
 from attnviz.models.tokenizer_bounds import check_tokenizer
@@ -111,20 +111,16 @@ def find_files(local: Path | None, hub: str, max_memory: float) -> ModelFiles:
 
 def check_installed() -> None:
     """Raise InvalidModel where `transformers` is missing or too old. Does not import it."""
-    try:
+    with raising(InvalidModel, "third-party models need the package transformers", INSTALL, (PackageNotFoundError,)):
         found = version("transformers")
-    except PackageNotFoundError as error:
-        raise InvalidModel("third-party models need the package transformers", hint=INSTALL) from error
     if int(found.partition(".")[0]) < OLDEST:
         raise InvalidModel(f"transformers {found} is too old, {OLDEST}.0 is the oldest", hint=INSTALL)
 
 
 def configuration(folder: Path) -> dict[str, Any]:
     """Return the config.json of a folder. Raises InvalidModel for what is no JSON object."""
-    try:
+    with raising(InvalidModel, f"{folder / CONFIG} is not JSON", AGAIN):
         read = json.loads(read_bytes(folder / CONFIG, MAX_JSON, InvalidModel, AGAIN))
-    except (ValueError, RecursionError) as error:
-        raise InvalidModel(f"{folder / CONFIG} is not JSON", hint=AGAIN) from error
     if not isinstance(read, dict):
         raise InvalidModel(f"{folder / CONFIG} holds no settings", hint=AGAIN)
     return read
@@ -208,13 +204,11 @@ def _weights(folder: Path) -> Iterator[Path]:
             problem = f"{folder} has its weights only in {pickled[0]}, a form that can run code when it is read"
             raise InvalidModel(problem, hint=SAFE)
         raise InvalidModel(f"{folder} holds no {WEIGHTS}", hint=AGAIN)
-    try:
+    with raising(InvalidModel, f"{folder / INDEX} is not an index of safetensors", AGAIN):
         names = set(json.loads(read_bytes(folder / INDEX, MAX_JSON, InvalidModel, AGAIN))["weight_map"].values())
         plain = all(
             isinstance(name, str) and Path(name).name == name and name.endswith(".safetensors") for name in names
         )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InvalidModel(f"{folder / INDEX} is not an index of safetensors", hint=AGAIN) from error
     if not plain or not names:
         raise InvalidModel(f"{folder / INDEX} names files that are not safetensors of this folder", hint=AGAIN)
     for name in sorted(names):

@@ -14,7 +14,7 @@ from typing import Any
 from attnviz import store
 from attnviz.bounded import MAX_JSON, check_file_size, check_room, is_file, read_bytes
 from attnviz.display import pluralize
-from attnviz.errors import InvalidModel
+from attnviz.errors import InvalidModel, raising
 from attnviz.models.huggingface.files import REMOVE, WEIGHTS, ModelFiles, compute_sha256, find_files
 from attnviz.models.huggingface.reference import HuggingFaceReference
 from attnviz.models.loading import refuse_sizes
@@ -229,9 +229,7 @@ def read_manifest(folder: Path) -> dict[str, dict[str, Any]]:
 
     Raises InvalidModel where nothing says so.
     """
-    try:
+    with raising(InvalidModel, f"{folder / MANIFEST} does not say what was written", "Remove the folder."):
         found = json.loads(read_bytes(folder / MANIFEST, MAX_JSON, InvalidModel))["files"]
         files = {name: {"n_bytes": int(each["n_bytes"]), "sha256": str(each["sha256"])} for name, each in found.items()}
         return {WEIGHTS: files[WEIGHTS], **files}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InvalidModel(f"{folder / MANIFEST} does not say what was written", hint="Remove the folder.") from error

@@ -17,7 +17,7 @@ from jaxtyping import Float, Float32, Float64, Int
 from torch import Tensor, nn
 
 from attnviz.bounded import MAX_JSON, check_room, parse_json, read_bytes
-from attnviz.errors import InvalidModel
+from attnviz.errors import InvalidModel, raising
 from attnviz.models.ablation import find_projecting_layers
 from attnviz.models.attention import OutputWeights
 from attnviz.models.capture.tap import capture
@@ -187,7 +187,8 @@ def add_lora(weights: Weights, folder: Path) -> Weights:
     from safetensors.torch import load_file
 
     read_header(folder / LORA, InvalidModel, MERGE)
-    try:
+    told = ValueError, KeyError, TypeError, AttributeError, RuntimeError
+    with raising(InvalidModel, f"{folder} is no LoRA of this model:", MERGE, told):
         settings = parse_json(read_bytes(folder / ADAPTER, MAX_JSON, InvalidModel))
         if settings["peft_type"] != "LORA" or settings.get("use_dora") or settings.get("alpha_pattern"):
             raise ValueError("it is of another kind, or has alpha_pattern or DoRA")
@@ -206,7 +207,4 @@ def add_lora(weights: Weights, folder: Path) -> Weights:
                 found[f"{module}.weight"] = weights[f"{module}.weight"] + turned
             elif part != "A.weight":
                 raise ValueError(f"it has {name}")
-    except (ValueError, KeyError, TypeError, AttributeError, RuntimeError, RecursionError) as error:
-        said = " ".join(str(error).split())[:120]
-        raise InvalidModel(f"{folder} is no LoRA of this model: {said}", hint=MERGE) from error
     return found
