@@ -13,6 +13,7 @@ from attnviz.errors import InvalidRecord
 from attnviz.models.attentions.readings import AXES, EXACT, Rows, find_axes, find_reason, read_axes, scale_rounded
 from attnviz.models.attentions.weights_file import WeightsRequest, check_row, read_weights
 from attnviz.models.capture.call import Call
+from attnviz.models.capture.ids import Store, nobody
 from attnviz.models.recording.assembly import provenance_of, record_of, span
 from attnviz.models.recording.groups import Group
 from attnviz.models.recording.labels import PADDING, Names, Pieces, label, read_names, real_tokens
@@ -23,6 +24,7 @@ from attnviz.store.weights import FileWeights
 OF_KEYS = "The names are those of the keys: there are as many, and queries are called by their positions."
 UNEVEN = "Rows sum to {:.4f} to {:.4f}; numbers count them as if they summed to 1."
 CAUSAL = "No query gives any weight to a later token, so later tokens are taken as not attendable."
+SIZES = "weights of {} queries and {} keys"
 UNTITLED = Provenance("", "", None, "", "")
 PATCHES = "Give their places: Grid(…, at=range(4, 20)); or names of patches that differ by numbers alone."
 OF_PATCHES = "Patches are the {} tokens in a row whose names differ by numbers alone."
@@ -117,9 +119,9 @@ def make_maps(file: FileWeights, asked: WeightsRequest, about: Provenance = UNTI
     if names.real is None and given is None and _is_padded(attended, layers, names):
         allowed[:, ~attended] = False
     sink = np.zeros(weights.shape[:3], dtype=np.float32)
-    call = Call("", 0, weights[:1], allowed[None], sink[:1], "multiplied", 0.0)
+    call = Call("", 0, weights[:1], allowed[None], sink[:1], "multiplied", 0.0, nobody(used.shape[:1])[None].numpy())
     try:
-        ((_, (side,)),) = label([Group("weights of {} queries and {} keys".format(*used.shape), 0, [call])], names, [])
+        ((_, (side,)),) = label([Group(SIZES.format(*used.shape), 0, [call])], names, Store())
     except InvalidRecord as error:
         hint = asked.door["padding"] if error.hint == PADDING else error.hint
         raise InvalidRecord(error.problem, hint=hint) from error
@@ -135,13 +137,13 @@ def make_maps(file: FileWeights, asked: WeightsRequest, about: Provenance = UNTI
     if file.name and rows == [None, None] and names.grid is None:
         guess.append("Tokens are called by their positions: no names were given.")
     facts = Facts(causal=bool(causal), guess=" ".join(guess), n_layers_in_model=file.n_layers)
-    about = replace(about, model=about.model or file.name or "module", revision=file.revision)
     settings = ("weights", "as given"), ("row", row), *((("array", file.array),) if file.array else ())
+    model = about.model or file.name or "module"
+    about = replace(about, model=model, revision=file.revision, settings=settings, facts=facts)
     numbers = file.layers if len(file.layers) == len(weights) else tuple(range(len(weights)))
     try:
         kept_weights = weights[:, :, span(side.kept_queries)][..., span(side.kept_keys)]
-        provenance = provenance_of(about, side, settings, facts)
-        return record_of(kept_weights, sink, allowed, side, provenance, layer_numbers=numbers)
+        return record_of(kept_weights, sink, allowed, side, provenance_of(about, side), layer_numbers=numbers)
     except InvalidRecord as error:
         raise InvalidRecord(error.problem, hint=error.hint or find_reason(layers[:, row])) from error
 

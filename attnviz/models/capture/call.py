@@ -4,7 +4,6 @@
 operator but the kernels that attend.
 """
 
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -35,11 +34,11 @@ class Call:
     path: str  # of the module in the outermost one, such as "encoder.layer.3.attention.self"; "" where there is none
     number: int  # of the outermost forward pass since the capture began: a step of a generation is a pass
     kept: Float32[np.ndarray, "row head query key"] | FactoredRows  # weights after softmax, or what they come of
-    attendable: Bool[np.ndarray, "row query key"]  # by any head; of factors by any query
+    attendable: Bool[np.ndarray, "row query key"]  # by any head; of factors by any query, in the place of one
     sink: Float32[np.ndarray, "row head query"]  # the share that goes to no key
     how: How  # worked out from what a kernel was given, or the very numbers that the model multiplied, or not at all
     error: float  # largest |weights · value - output of the call itself|, relative to the largest |value|
-    queries: PlaceIds | None = None  # their ids; of no token are learned ones, say
+    queries: PlaceIds  # their ids; of no token are learned ones, say
     keys: PlaceIds | None = None  # None: not known
     place: int = 0  # among the calls of the capture
     after: int = 0  # bit n: it reads what call n gave
@@ -74,7 +73,7 @@ class Call:
     @property
     def attended(self) -> Bool[np.ndarray, "row key"]:
         """Find the keys that any query attends to."""
-        return self.attendable[:, 0] if self.factors is not None else np.asarray(self.attendable.any(axis=1))
+        return np.asarray(self.attendable.any(axis=1))
 
 
 class Arranged(NamedTuple):
@@ -82,7 +81,7 @@ class Arranged(NamedTuple):
 
     places: PlaceIds | None  # where each query stands in the product; None: in this order
     shape: tuple[int, int, int, int]  # [row, head, query, key]
-    queries: PlaceIds | None  # of nobody where they are of no token, such as learned ones
+    queries: PlaceIds  # of nobody where they are of no token, such as learned ones
     keys: PlaceIds | None
 
     def order(self, of: Any) -> Any:
@@ -107,56 +106,67 @@ def arrange(
     `sizes`: how many rows, queries and keys a product has.
     """
     n_rows, n_queries, n_keys = sizes
-    places = np.arange(n_rows * n_queries).reshape(n_rows, n_queries)
     queries = np.full((n_rows, n_queries), NOBODY) if of_queries is None else np.asarray(of_queries)
     keys = np.full((n_rows, n_keys), NOBODY) if of_keys is None else np.asarray(of_keys)
     apart = np.where(queries < 0, -2 - np.arange(n_queries), queries)  # of nobody, told from others by its place
-    # Rows of the product whose queries are of one text and that look at the same keys belong together: they are its
-    # heads, or parts of its queries. If texts do not all have as many of them, each row stands for itself. Texts stand
-    # in the order in which they were read, also where a model sorts them between two layers.
-    together: dict[tuple[bytes, int], list[int]] = defaultdict(list)
-    for row, asking in enumerate(queries.max(axis=1, initial=NOBODY).tolist()):
-        text = row_of(asking) if max(asking, keys[row].max(initial=NOBODY)) >= 0 else row // n_heads
-        together[keys[row].tobytes(), text].append(row)
-    members = [rows for _, rows in sorted(together.items(), key=lambda each: each[0][1])]
-    if len(set(map(len, members))) > 1:
-        members = [[row] for row in range(n_rows)]
-    tables = [_find_heads(apart[rows]) for rows in members]
-    is_known = len({table.shape for table in tables}) == 1 and all(table.size for table in tables)
-    if not is_known:
-        tables = [np.arange(len(rows) * n_queries).reshape(len(rows), -1) for rows in members]
-    placed = np.stack([places[rows].ravel()[table] for rows, table in zip(members, tables, strict=True)])
-    asking = queries.ravel()[placed[:, 0]]
+    texts = number_texts(queries.max(axis=1, initial=NOBODY), keys, n_heads)
+    if len({*np.bincount(texts).tolist()}) > 1:  # of texts that do not all have as many rows each row stands for itself
+        texts = np.arange(n_rows)
+    placed, natural = order_lines(texts.repeat(n_queries), apart.ravel()), np.arange(n_rows * n_queries)
+    if placed is None:
+        n_texts = int(texts.max()) + 1
+        rows = texts.argsort(kind="stable").reshape(n_texts, n_rows // n_texts)
+        placed, queries = natural.reshape(n_rows, n_queries)[rows], np.full_like(queries, NOBODY)
     # Most models lay their heads out in this very order, and then no weight is moved.
-    is_natural = np.array_equal(placed.ravel(), places.ravel())
     return Arranged(
-        None if is_natural else placed,
+        None if np.array_equal(placed.ravel(), natural) else placed,
         (*placed.shape, n_keys),
-        asking if is_known else np.full_like(asking, NOBODY),
-        None if of_keys is None else keys[[rows[0] for rows in members]],
+        queries.ravel()[placed[:, 0]],
+        None if of_keys is None else keys[np.unique(texts, return_index=True)[1]],
     )
 
 
-def _find_heads(queries: PlaceIds) -> Int[np.ndarray, "head query"]:
-    """Find where in some rows each query is the first time, the second …; nothing where one is there more often."""
-    ids, first, inverse, counts = np.unique(queries, return_index=True, return_inverse=True, return_counts=True)
-    if (counts != counts[0]).any():
-        return np.empty((0, 0), dtype=int)
-    order = first.argsort().argsort()[inverse.ravel()]
-    return order.argsort(kind="stable").reshape(len(ids), -1).T
+def number_texts(asking: PlaceIds, keys: PlaceIds, n_heads: int = 1) -> PlaceIds:
+    """Number the text that each row is of, with the keys it looks at, in the order in which texts were read.
+
+    `asking`: a query of each row. Rows of the product whose queries are of one text and that look at the same keys
+    belong together: they are its heads, or parts of its queries. Of rows of nobody `n_heads` at a time do.
+    """
+    is_known = np.maximum(asking, keys.max(axis=1, initial=NOBODY)) >= 0
+    texts = np.where(is_known, row_of(asking), np.arange(len(asking)) // n_heads).tolist()
+    together = [(text, of_row.tobytes()) for text, of_row in zip(texts, keys, strict=True)]
+    number = {each: at for at, each in enumerate(sorted(dict.fromkeys(together), key=lambda each: each[0]))}
+    return np.array([number[each] for each in together])
+
+
+def order_lines(texts: PlaceIds, queries: PlaceIds) -> Int[np.ndarray, "text head query"] | None:
+    """Find where each query of each text is the first time, the second …: the times are its heads.
+
+    None where texts do not all have as many queries, or one is there more often than another.
+    """
+    ids, asking = np.unique(queries, return_inverse=True)
+    pairs, first, inverse, n_heads = np.unique(
+        texts * len(ids) + asking, return_index=True, return_inverse=True, return_counts=True
+    )
+    n_queries = np.bincount(texts[first])
+    if not len(pairs) or (n_heads != n_heads[0]).any() or (n_queries != n_queries[0]).any():
+        return None
+    rank = np.lexsort((first, texts[first])).argsort()  # of texts, and in each of its queries as they are met first
+    order = rank[inverse].argsort(kind="stable")
+    return np.asarray(order.reshape(len(n_queries), n_queries[0], n_heads[0]).swapaxes(1, 2))
 
 
 DENSE = "Leave out factored."
 
 
 class Kept(NamedTuple):
-    """What is kept of an attention, in the order of the product."""
+    """What is kept of an attention, in the order of the product; laid out, as a `Call` has it."""
 
-    kept: Float32[Tensor, "row query key"] | FactoredRows
+    kept: Any  # [row query key] or FactoredRows
     error: float
     how: How = "recomputed"
-    allowed: Bool[Tensor, "row query key"] | None = None
-    sink: Tensor = torch.zeros(())  # of any row
+    attendable: Any = None  # [row query key]; None: every key by every query
+    sink: Any = torch.zeros(())  # of any row
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +185,7 @@ class Keeper:
             return Kept(*self.factoring(asked, output, sums, what), how="factored")
         weights, attendable, error = recompute(asked, output, what)
         allowed = None if bool(attendable.all()) else attendable.repeat_interleave(weights.shape[1], dim=0)
-        return Kept(weights.flatten(0, 1), error, allowed=allowed)
+        return Kept(weights.flatten(0, 1), error, attendable=allowed)
 
     def keep(
         self,
@@ -206,25 +216,21 @@ class Keeper:
         if n_heads > 1 and not may_be_in(path, self.choice.layers):
             self.at_work.note_attention()
             return known
-        # One of one head may be a layer's: `join_heads` chooses.
+        # One of one head may be a part of a layer: heads are chosen when those are joined.
         heads = (0,) if n_heads == 1 else self.choice.heads_of(n_heads, what)
         found = read(what)
-        kept = found.kept
-        if isinstance(kept, Tensor):
+        if isinstance(found.kept, Tensor):
             if self.factoring is not None and shape[-2] > 1:
                 raise InvalidRecord(f"{what} is written out as softmax(…) @ value: its q and k are gone", hint=DENSE)
-            arranged, laid = _lay_out(found, kept, arranged, list(heads))
+            arranged, found = _lay_out(found, arranged, list(heads))
         elif not is_in_order:
             raise InvalidRecord(f"{what} has no axis each for texts and heads", hint=DENSE)
         else:
-            keys_masks = np.stack([of.keys_mask for of in kept.factors])[:, None]
-            attended = np.broadcast_to(keys_masks, (len(kept.factors), *kept.shape[2:]))
-            laid = {"kept": kept, "attendable": attended, "sink": np.zeros(kept.shape[:3], dtype=np.float32)}
+            attended = np.stack([of.keys_mask for of in found.kept.factors])[:, None]
+            found = found._replace(attendable=attended, sink=np.zeros(found.kept.shape[:3], dtype=np.float32))
         call = Call(
             **self.at_work.locate(),
-            **laid,
-            how=found.how,
-            error=found.error,
+            **found._asdict(),
             queries=arranged.queries,
             keys=arranged.keys,
             after=asking.after,
@@ -236,9 +242,9 @@ class Keeper:
         return known
 
 
-def _lay_out(read: Kept, weights: Tensor, arranged: Arranged, heads: list[int]) -> tuple[Arranged, dict[str, Any]]:
+def _lay_out(read: Kept, arranged: Arranged, heads: list[int]) -> tuple[Arranged, Kept]:
     """Lay out the chosen heads of weights, and which keys may be attended to, without keys behind all tokens."""
-    (n_rows, _, n_queries, n_keys), sink = arranged.shape, read.sink
+    (n_rows, _, n_queries, n_keys), weights, sink = arranged.shape, read.kept, read.sink
     known = (np.empty((1, 0)) if ids is None else ids for ids in arranged[2:])
     asking, named = (np.flatnonzero((ids >= 0).any(axis=0)) for ids in known)
     n_tokens = int(named[-1]) + 1 if len(named) else n_keys
@@ -249,10 +255,10 @@ def _lay_out(read: Kept, weights: Tensor, arranged: Arranged, heads: list[int]) 
         sink, n_keys = sink + weights[..., n_tokens:].sum(dim=-1), n_tokens
         arranged = arranged._replace(keys=arranged.keys[:, :n_keys])  # type: ignore[index]
     attendable = np.broadcast_to(np.True_, (n_rows, n_queries, n_keys))
-    if read.allowed is not None:
-        attendable = arranged.order(read.allowed[..., :n_keys]).any(dim=1).cpu().numpy()
+    if read.attendable is not None:
+        attendable = arranged.order(read.attendable[..., :n_keys]).any(dim=1).cpu().numpy()
     # Those that are chosen are copied, and all are weights of nobody else.
     kept = arranged.order(weights)
     kept = kept[..., :n_keys] if len(heads) == kept.shape[1] else kept[:, heads, :, :n_keys]
     sinks = arranged.order(sink.expand(weights.shape[:-1]))[:, heads].cpu().numpy()
-    return arranged, {"kept": kept.contiguous().cpu().numpy(), "attendable": attendable, "sink": sinks}
+    return arranged, read._replace(kept=kept.contiguous().cpu().numpy(), attendable=attendable, sink=sinks)

@@ -24,8 +24,7 @@ from attnviz.models.device import enough_memory, seeded, versions
 from attnviz.models.huggingface.weights import LoadedWeights, others_failure
 from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.models.recording.assembly import assemble, describe_origin, facts_of
-from attnviz.models.recording.groups import Group, choose_layers, group_calls
-from attnviz.models.recording.joining import join_heads
+from attnviz.models.recording.groups import Group, group_calls
 from attnviz.models.recording.labels import AxisLabels
 from attnviz.models.sizes import BASE_PRETRAINED, FLOAT32, ONE_CHARACTER, Work, check_memory
 from attnviz.models.tokenizer import Encoding
@@ -178,7 +177,7 @@ class HuggingFaceModel:
 
         with capture(calls.append, choice, factored=factored) as watching, Attending(calls, projected=keep_norms):
             self._run(read)
-        group, value_norms = self._group(join_heads(calls, choice), watching, read.kind, choice), None
+        group, value_norms = self._group(calls, watching, read.kind, choice), None
         if all(call.place in norms for call in group.calls):  # else some attention has no projection of its own
             value_norms = np.stack([norms[call.place] for call in group.calls])
         calls.clear()  # the group has them, and lets each go when it is copied
@@ -253,7 +252,7 @@ class HuggingFaceModel:
         return torch.tensor([numbers], device=self.device)
 
     def _group(self, calls: Sequence[Call], watching: Capture, kind: AttentionKind, choice: LayersAndHeads) -> Group:
-        groups = choose_layers(group_calls(calls), choice)
+        groups = group_calls(calls, watching, choice)
         if kind in ("decoder", "cross"):
             model = self.loaded.model
             encoder = next(name for name, module in model.named_modules() if module is model.get_encoder())
@@ -265,7 +264,7 @@ class HuggingFaceModel:
             names = ", ".join(group.name for group in groups[:4])
             problem = f"{self.name} has attentions of several kinds ({names})"
             raise InvalidModel(problem, hint="attnviz.record shows each in Python.")
-        return replace(groups[0], not_seen=" ".join(watching.unread.describe()))
+        return groups[0]
 
     def _describe(self, read: Read, group: Group, text: str, text_name: str) -> Provenance:
         """Say where a record comes from, and how it was made."""

@@ -10,7 +10,7 @@ from jaxtyping import Bool
 
 from attnviz.display import format_count, quote_beginning
 from attnviz.errors import InvalidRecord
-from attnviz.models.capture.ids import Family
+from attnviz.models.capture.ids import Store
 from attnviz.models.device import versions
 from attnviz.models.recording.groups import Group
 from attnviz.models.recording.labels import PADDING, AxisLabels, Names, label
@@ -26,9 +26,7 @@ WORDS = {
 FAST_PATH = "off: torch's own module ran by its parts, so that its output may differ in the last bits"
 
 
-def records(
-    groups: Sequence[Group], names: Names, about: Provenance, families: Sequence[Family]
-) -> Iterator[AttentionMaps]:
+def records(groups: Sequence[Group], names: Names, about: Provenance, store: Store) -> Iterator[AttentionMaps]:
     """Yield a record of each row of each group.
 
     `about`: what the caller says. Without a name a model is called by the class of the outermost module, a text by its
@@ -36,15 +34,14 @@ def records(
 
     Raises InvalidRecord where names or mask do not fit, or a row is no distribution.
     """
-    for group, sides in label(groups, names, families):
+    for group, sides in label(groups, names, store):
         first = group.calls[0]
-        of_group = about if about.model else replace(about, model=first.root or "PyTorch code")
         steps = [("steps_joined", first.n_steps)] if first.n_steps > 1 else []
         apart = [("not_joined", first.apart)] if first.apart else []
         settings = *describe_origin(group), ("pass", group.number), ("group", group.name), *steps, *apart
-        rows, facts = [(*settings, ("row", side.text)) for side in sides], facts_of(group)
-        provenances = [provenance_of(of_group, *of_row, facts) for of_row in zip(sides, rows, strict=True)]
-        yield from assemble(group, sides, provenances)
+        of_group = replace(about, model=about.model or first.root or "PyTorch code", facts=facts_of(group))
+        rows = (replace(of_group, settings=(*settings, ("row", side.text))) for side in sides)
+        yield from assemble(group, sides, [provenance_of(*each) for each in zip(rows, sides, strict=True)])
 
 
 def assemble(
@@ -144,15 +141,14 @@ def describe_origin(group: Group) -> tuple[tuple[str, Setting], ...]:
     return (("weights", "; ".join(ways)), ("largest_error", max(call.error for call in group.calls)), *fast)
 
 
-def provenance_of(
-    about: Provenance, side: AxisLabels, settings: tuple[tuple[str, Setting], ...], facts: Facts
-) -> Provenance:
-    """Say where a record comes from, as far as the caller has not said it in `about`.
+def provenance_of(about: Provenance, side: AxisLabels) -> Provenance:
+    """Say where a record comes from, as far as `about` does not.
 
     What is uncertain, and what is in no record, stands among the settings, too.
     """
-    guess = " ".join(filter(None, (facts.guess, side.guess)))
-    facts = replace(facts, guess=guess, window=side.window, n_windows=side.n_windows)
+    guess = " ".join(filter(None, (about.facts.guess, side.guess)))
+    facts = replace(about.facts, guess=guess, window=side.window, n_windows=side.n_windows)
+    settings = (*about.settings, ("guess", guess)) if guess else about.settings
     sides = (side.queries,) if side.queries is side.keys else (side.queries, side.keys)
     text = "\n".join(" ".join(each.pieces) for each in sides)
     if not (name := about.text_name):  # what is attended to: its first words, or its size where it has no names
@@ -165,5 +161,4 @@ def provenance_of(
         else:
             name = quote_beginning(" ".join(side.keys.pieces))
     sha256 = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    settings = (*settings, ("guess", guess)) if guess else settings
     return replace(about, text_sha256=sha256, text_name=name, settings=settings, versions=versions(), facts=facts)

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import accumulate
 
 import numpy as np
 
@@ -12,8 +12,9 @@ from attnviz.errors import InvalidSelection
 from attnviz.models.capture.call import Call, PlaceIds
 from attnviz.models.capture.ids import PLACE_BITS, ROW_BITS, family_of
 from attnviz.models.capture.modules_at_work import NUMBER
+from attnviz.models.capture.tap import Capture
 from attnviz.models.protocols import LayersAndHeads
-from attnviz.models.recording.joining import find_families, join_passes
+from attnviz.models.recording.joining import find_families, join_calls
 
 GUESS = "That these are weights of attention over tokens is a guess: {}."
 BESIDE = (
@@ -71,27 +72,30 @@ class Group:
     @cached_property
     def rising(self) -> tuple[tuple[int, ...], int | None] | None:
         """Find the first place in the paths whose numbers rise, and how many modules are numbered there."""
-        found = list(zip(*(map(int, NUMBER.findall(call.path)) for call in self.calls), strict=False))
-        for place, numbers in list(enumerate(found))[self.outermost :]:
+        for place, numbers in list(enumerate(_list_numbers(self.calls)))[self.outermost :]:
             if list(numbers) == sorted(set(numbers)):
                 return numbers, max(call.n_alike[place] for call in self.calls) or None
         return None
 
 
-def group_calls(calls: Sequence[Call], taken_back: Collection[int] = ()) -> list[Group]:
-    """Group the calls of each pass, in the order of their first calls. `taken_back`: as `Store` has it.
+def group_calls(calls: Sequence[Call], watching: Capture, choice: LayersAndHeads) -> list[Group]:
+    """Group the calls of each pass, in the order of their first calls, and leave what was chosen.
 
     Of several groups with one name each has its number behind it.
+
+    Raises InvalidSelection for a layer or head that there is not, and InvalidRecord where parts of one layer are
+    factored.
     """
     # By the pass, the how manieth each is in its run of a module, and the path without numbers.
     kinds: dict[tuple[int, int, str], list[Call]] = defaultdict(list)
-    for call in sorted(join_passes(_number_passes(calls), taken_back), key=lambda call: call.place):
+    for call in sorted(join_calls(calls, watching.store), key=lambda call: call.place):
         kinds[call.number, call.nth, NUMBER.sub("*", call.path)].append(call)
     groups = [group for family in kinds.values() for group in _split(family)]
     groups.sort(key=lambda group: (group.number, group.calls[0].place))
     names = [(group.number, group.name) for group in groups]
     marks = (f" #{names[: at + 1].count(name)}" if names.count(name) > 1 else "" for at, name in enumerate(names))
-    return [replace(group, name=(group.name + mark).strip()) for group, mark in zip(groups, marks, strict=True)]
+    named = [replace(group, name=(group.name + mark).strip()) for group, mark in zip(groups, marks, strict=True)]
+    return _choose(named, choice, " ".join(watching.unread.describe()))
 
 
 def _split(family: Sequence[Call]) -> list[Group]:
@@ -104,8 +108,7 @@ def _split(family: Sequence[Call]) -> list[Group]:
         calls = next((calls for calls in found if _is_like(call, calls[0])), [])
         found += [] if calls else [calls]
         calls.append(call)
-    numbers = zip(*(NUMBER.findall(call.path) for call in family), strict=False)
-    differing = [at for at, each in enumerate(numbers) if len({*each}) > 1]
+    differing = [at for at, each in enumerate(_list_numbers(family)) if len({*each}) > 1]
     for n_written in range(len(differing) + 1):
         names = [_write_out(calls, differing[:n_written]) for calls in found]
         if len({*names}) == len(found):
@@ -114,10 +117,14 @@ def _split(family: Sequence[Call]) -> list[Group]:
     return [Group(name, calls[0].number, calls, outermost) for name, calls in zip(names, found, strict=True)]
 
 
+def _list_numbers(calls: Sequence[Call]) -> list[tuple[int, ...]]:
+    """List for each number in the paths that calls have but for their numbers what it is in each of them."""
+    return list(zip(*(map(int, NUMBER.findall(call.path)) for call in calls), strict=False))
+
+
 def _write_out(calls: Sequence[Call], written: Collection[int]) -> str:
     """Return the path that calls have but for their numbers, of which some are written out."""
-    numbers = zip(*(NUMBER.findall(call.path) for call in calls), strict=False)
-    several = [sorted({*map(int, each)}) for each in numbers]
+    several = [sorted({*each}) for each in _list_numbers(calls)]
     shown = (f"{of[0]}-{of[-1]}" if 1 < len(of) == of[-1] - of[0] + 1 else ",".join(map(str, of)) for of in several)
     texts = iter([text if at in written else "*" for at, text in enumerate(shown)])
     return NUMBER.sub(lambda _: next(texts), calls[0].path)
@@ -142,46 +149,29 @@ def _is_like(call: Call, first: Call) -> bool:
     return True
 
 
-def choose_layers(groups: Sequence[Group], choice: LayersAndHeads) -> list[Group]:
-    """Choose the groups that have chosen layers, without their others.
+def _choose(groups: Sequence[Group], choice: LayersAndHeads, not_seen: str) -> list[Group]:
+    """Leave the chosen layers and heads, and the groups that have some.
 
-    Raises InvalidSelection where none has, and where the numbers of layers are not known.
+    Raises InvalidSelection where no group has one, and where the numbers of layers are not known.
     """
-    if choice.layers is None:
-        return list(groups)
-    found = []
+    found, missing = [], {*(choice.layers or ())}
     for group in groups:
-        if group.rising is None and len({call.path for call in group.calls}) > 1:
+        if choice.layers is not None and group.rising is None and len({call.path for call in group.calls}) > 1:
             problem = f"layers of {group.place} cannot be chosen: no number in their paths rises from each to the next"
             raise InvalidSelection(problem, hint="Leave out layers.")
-        calls = [call for call, number in zip(group.calls, group.layers[0], strict=True) if number in choice.layers]
-        found += [replace(group, calls=calls)] if calls else []
-    missing = {*choice.layers} - {number for group in found for number in group.layers[0]}
+        numbers = group.layers[0] if choice.layers is None else choice.layers
+        calls = [call for call, number in zip(group.calls, group.layers[0], strict=True) if number in numbers]
+        calls = [_choose_heads(call, choice) for call in calls]
+        found += [replace(group, calls=calls, not_seen=not_seen)] if calls else []
+        missing -= {*group.layers[0]}
     if missing:
         raise InvalidSelection(f"no attention was seen in layer {min(missing)}", hint="Layers count from 0.")
     return found
 
 
-def _number_passes(calls: Sequence[Call]) -> list[Call]:
-    """Number the passes of calls, and those in one run of a module.
-
-    A module that reads what it gave is a further layer: some models share one among all. One that runs again on
-    something else begins another pass. Several calls in one run are kept apart; those of the same weights are one, as
-    where a kernel takes the values of a layer in two halves.
-    """
-    earlier: dict[tuple[int, str], list[tuple[Call, int, int]]] = defaultdict(list)
-    for call in calls:
-        before, again, nth = earlier[call.number, call.path], 0, 0
-        beside = [each for each in before if each[0].run == call.run]
-        if reads := [each for each in before if call.after >> each[0].place & 1]:
-            _, again, nth = reads[-1]
-        elif any(np.array_equal(call.kept, other.kept) for other, *_ in beside):  # type: ignore[arg-type]
-            continue  # factors are equal to none
-        elif beside:
-            again, nth = beside[-1][1], beside[-1][2] + 1
-        elif before:
-            again = max(each for _, each, _ in before) + 1
-        before.append((call, again, nth))
-    found = sorted(chain(*earlier.values()), key=lambda each: each[0].place)
-    numbers = {key: number for number, key in enumerate(sorted({(call.number, again) for call, again, _ in found}))}
-    return [replace(call, number=numbers[call.number, again], nth=nth) for call, again, nth in found]
+def _choose_heads(call: Call, choice: LayersAndHeads) -> Call:
+    """Leave the chosen heads of a call that has all. Raises InvalidSelection."""
+    if choice.heads is None or call.factors is not None or call.n_heads_in_model != call.kept.shape[1]:
+        return call
+    heads = choice.heads_of(call.kept.shape[1], f"the attention in {call.path or 'this block'}")
+    return replace(call, kept=call.weights.take(heads, 1), sink=call.sink.take(heads, 1), heads=heads)

@@ -17,9 +17,9 @@ from jaxtyping import Bool
 from attnviz.display import escape_for_display, format_count
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.call import Call, PlaceIds
-from attnviz.models.capture.ids import PLACE_BITS, ROW_BITS, Family, family_of, place_of, row_of
+from attnviz.models.capture.ids import Family, Store, family_of, place_of, row_of
 from attnviz.models.recording.groups import Group
-from attnviz.models.recording.joining import find_families
+from attnviz.models.recording.joining import find_families, number_tokens
 from attnviz.records import Tokens, name_tokens
 from attnviz.records.grid import Grid
 
@@ -103,23 +103,19 @@ class AxisLabels(NamedTuple):
     n_windows: int | None = None  # how many that has
 
 
-def label(
-    groups: Sequence[Group], names: Names, families: Sequence[Family]
-) -> Iterator[tuple[Group, list[AxisLabels]]]:
+def label(groups: Sequence[Group], names: Names, store: Store) -> Iterator[tuple[Group, list[AxisLabels]]]:
     """Yield each group with the sides of its rows. Raises InvalidRecord where names or attention_mask do not fit."""
-    known = list(families)
 
     @cache
-    def make(text: Text, n_places: int, n_rows: int) -> PlaceIds:  # the text tells families apart
-        known.append(Family(n_places, False, n_rows))
-        return _number(len(known) - 1, np.arange(n_rows)[:, None], np.arange(n_places))
+    def make(text: Text, *shape: int) -> PlaceIds:  # the text tells families apart
+        return np.asarray(store.seed(shape))
 
     for group in groups:
         group.calls[:] = [call if call.keys is not None else _guess_sides(call, names, make) for call in group.calls]
-    _turn(groups, known)
+    _turn(groups, store.families)
     for _, of_pass in groupby(groups, key=lambda group: group.number):
         several = list(of_pass)
-        labels = PassLabels(several, names, known)
+        labels = PassLabels(several, names, store.families)
         yield from ((group, labels.label(group)) for group in several)
 
 
@@ -136,14 +132,10 @@ def _turn(groups: Sequence[Group], families: list[Family]) -> None:
         families[family] = replace(families[family], n_rows=n_places, n_places=n_rows)
     for ids in sides:
         of = np.isin(family_of(ids), list(turned))
-        ids[of] = _number(family_of(ids), place_of(ids), row_of(ids))[of]
+        ids[of] = number_tokens(family_of(ids), place_of(ids), row_of(ids))[of]
 
 
-def _number(family: PlaceIds | int, row: PlaceIds, place: PlaceIds) -> PlaceIds:
-    return np.asarray((family << PLACE_BITS + ROW_BITS) + (row << PLACE_BITS) + place)
-
-
-def _guess_sides(call: Call, names: Names, make: Callable[[Text, int, int], PlaceIds]) -> Call:
+def _guess_sides(call: Call, names: Names, make: Callable[..., PlaceIds]) -> Call:
     """Say what stands on the axes of a call of which nothing is known.
 
     As many rows as texts are named are of these, and no heads. As many queries as keys are of one text, unless two are
@@ -158,8 +150,8 @@ def _guess_sides(call: Call, names: Names, make: Callable[[Text, int, int], Plac
         guess = "which of its rows are of which text is not known" if n_heads > 1 else ""
         call = replace(call, kept=kept, attendable=attendable, sink=sink, heads=heads, guess=guess)
     are_two = n_queries != n_keys or (names.tokens is not None and names.matches_length("keys", n_keys))
-    keys = make("keys" if are_two else "tokens", n_keys, n_rows)
-    return replace(call, queries=make("tokens", n_queries, n_rows), keys=keys)
+    keys = make("keys" if are_two else "tokens", n_rows, n_keys)
+    return replace(call, queries=make("tokens", n_rows, n_queries), keys=keys)
 
 
 class PassLabels:
@@ -207,14 +199,14 @@ class PassLabels:
         """Take for padding what attention_mask says. Raises InvalidRecord where it fits nothing."""
         masked = [family for family, text in self._texts.items() if (text == "keys") == is_of_keys]
         masked = [family for family in masked if not self._families[family].is_mixed]
-        n_fitting = 0
+        fitting = []
         for family in masked:
             n_rows, n_places, _ = self._met[family]
-            if len(real) == n_rows and (real.shape[1] == n_places or n_places > self._families[family].n_places):
-                others = self._padding[family_of(self._padding) != family]
-                self._padding = np.union1d(others, _number(family, *np.nonzero(~real)))
-                n_fitting += 1
-        if masked and not n_fitting:
+            is_grown = n_places > self._families[family].n_places
+            fitting += [family] if len(real) == n_rows and (is_grown or real.shape[1] == n_places) else []
+        others = self._padding[~np.isin(family_of(self._padding), fitting)]
+        self._padding = np.concatenate([others, *(number_tokens(each, *np.nonzero(~real)) for each in fitting)])
+        if masked and not fitting:
             *size, place = self._met[masked[0]]
             given, wanted = (" × ".join(map(str, shape)) for shape in (real.shape, size))
             problem = f"attention_mask is of {given} tokens, the attention in {place} of {wanted}"

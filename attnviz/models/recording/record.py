@@ -12,8 +12,7 @@ from attnviz.models.capture.call import Call
 from attnviz.models.capture.tap import capture
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.assembly import records
-from attnviz.models.recording.groups import choose_layers, group_calls
-from attnviz.models.recording.joining import join_heads, join_steps
+from attnviz.models.recording.groups import group_calls
 from attnviz.models.recording.labels import Names, name_patches, read_names, real_tokens
 from attnviz.records import AttentionMaps, Provenance
 from attnviz.records.grid import Grid
@@ -153,19 +152,17 @@ def record(  # noqa: PLR0913 - each is an option of its own
     for at, call in enumerate(calls):
         if call.number in stacked and not call.place_in_stack:
             calls[at] = replace(call, path=f"0.{call.path}".rstrip("."), n_alike=(0, *call.n_alike))
-    calls[:] = join_steps(join_heads(calls, choice), watching.store.families)
     if not calls and watching.at_work.n_seen:
         raise InvalidSelection(f"no attention was seen in layers {choice.layers}", hint="Layers count from 0.")
     if not calls:
         raise InvalidRecord("no attention was seen in this block", hint=watching.unread.describe_none())
     names = _names(tokens, keys, attention_mask)
     recording.not_seen = " ".join(watching.unread.describe())
-    groups = choose_layers(group_calls(calls, watching.store.taken_back), choice)
-    groups = [replace(group, not_seen=recording.not_seen) for group in groups]
+    groups = group_calls(calls, watching, choice)
     if names.grid is not None:
         names = replace(names, keys=name_patches(names.grid, groups))
     calls.clear()  # so that each layer is let go when its numbers are in the record
-    recording._records = list(records(groups, names, about, watching.store.families))
+    recording._records = list(records(groups, names, about, watching.store))
 
 
 def _names(tokens: Any, keys: Any, attention_mask: Any) -> Names:
