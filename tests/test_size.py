@@ -32,7 +32,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/survey": 1838,
     "attnviz/views": 1544,
     "attnviz/commands/lesson": 979,
-    "attnviz/models/capture": 1430,
+    "attnviz/models/capture": 1414,
     "attnviz/text": 1400,
     "attnviz/commands/train": 1075,
     "attnviz/measures": 1263,

@@ -102,13 +102,11 @@ class Factoring:
 def _group_keys(keys: Float[Tensor, "group key d"], heads: list[int], n_heads: int) -> Float32[Tensor, "shared key d"]:
     """Return the keys of some heads, once where neighbours share them, also where a model repeated them."""
     groups = [head * len(keys) // n_heads for head in heads]
-    starts = [
-        place
-        for place, group in enumerate(groups)
-        if not place or (group != groups[place - 1] and not torch.equal(keys[group], keys[groups[place - 1]]))
-    ]
-    are_even = starts == list(range(0, len(groups), -(-len(groups) // len(starts))))
-    return keys[[groups[place] for place in starts] if are_even else groups].float()
+    for n_sharing in (number for number in range(len(heads), 1, -1) if len(heads) % number == 0):
+        firsts = [groups[place - place % n_sharing] for place in range(len(groups))]
+        if all(one == first or torch.equal(keys[one], keys[first]) for one, first in zip(groups, firsts, strict=True)):
+            return keys[groups[::n_sharing]].float()
+    return keys[groups].float()
 
 
 def _measure_error(
@@ -189,16 +187,14 @@ def _read_bias(
     """Read what a mask adds for each distance to what it lets through, as in T5."""
     n_heads, n_queries, n_keys = mask.shape
     there = passing if found.fitting is None else passing & found.fitting[:, None]
-    distances = (torch.arange(n_keys) + torch.arange(n_queries - 1, -1, -1)[:, None])[there]
-    line = torch.zeros(n_heads, n_queries + n_keys - 1, dtype=mask.dtype)  # from the last query to the first key
-    line[:, distances] = mask[:, there]
-    if not torch.equal(line[:, distances], mask[:, there]):
+    middle = max(n_queries, n_keys) - 1
+    places = (torch.arange(n_keys) - torch.arange(n_queries)[:, None] + middle)[there]
+    line = torch.zeros(n_heads, 2 * middle + 1, dtype=mask.dtype)
+    line[:, places] = mask[:, there]
+    if not torch.equal(line[:, places], mask[:, there]):
         raise InvalidRecord(f"{what} adds a bias to its scores that is none of distances", hint=MATRIX)
-    first, last, farthest = int(distances.min()), int(distances.max()), max(n_queries, n_keys) - 1
-    missing = farthest + 1 - n_queries + first, farthest + 1 - n_keys + line.shape[1] - 1 - last
-    line = torch.nn.functional.pad(line[None, :, first : last + 1], missing, mode="replicate")[0]
-    # As far from the middle as it changes: all that lies farther has the number of the farthest.
-    middle = line.shape[1] // 2
-    changes = (line.diff(dim=1) != 0).any(dim=0).nonzero().flatten().tolist()
+    # As far from the middle as it changes: all that lies farther has the number of the farthest that is there.
+    line = line[:, torch.arange(line.shape[1]).clamp(places.amin(), places.amax())]
+    changes = line.diff(dim=1).any(dim=0).nonzero().flatten().tolist()
     farthest = max((max(middle - place, place + 1 - middle) for place in changes), default=0)
     return line[:, middle - farthest : middle + farthest + 1].float()

@@ -18,7 +18,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from attnviz.models.capture.ids import NOBODY, NOTHING, PLANES, Ids, Known, Store, is_learned, nobody, reshape
 
 SHAPED = {"view", "_unsafe_view", "_reshape_alias", "reshape"}
-WHOLE = {"layer_norm", "reshape", "dropout", "contiguous", "to"}  # made of other operators, and followed as they are
+WHOLE = {"layer_norm", "reshape"}  # made of other operators, and followed as they are
 MOVES = SHAPED | {
     *("expand", "transpose", "permute", "t", "squeeze", "unsqueeze", "slice", "select", "split", "split_with_sizes"),
     *("unsafe_split", "unsafe_split_with_sizes", "chunk", "unbind", "roll", "flip", "repeat", "unfold", "diagonal"),
@@ -31,8 +31,7 @@ CHOICES = {"index", "indices", "mask", "condition"}  # arguments that say which 
 VALUES = {"self", "other", "value"}  # arguments that are numbers, also where they are no tensors
 REPEATING = {"cat", "repeat", "index", "index_select", *SHAPED}  # rows, where texts have one number, or are one
 COPYING = {"cat", "repeat", "index", "index_select"}  # rows of states
-COPIES = {"clone", "_to_copy", "detach", "alias", "lift_fresh", "native_dropout", "nan_to_num", "masked_fill", "copy"}
-COPIES |= {"contiguous", "to", "dropout", "_conj"}
+COPIES = {"clone", "copy", "_to_copy", "detach", "alias", "lift_fresh", "_conj", "nan_to_num", "masked_fill"}
 RUNNING = {
     **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"), "cumulative sum"),
     **dict.fromkeys(("_fft_r2c", "_fft_c2c", "_fft_c2r"), "Fourier transform"),
@@ -87,7 +86,7 @@ class Follower:
 
     def follow(self, of: Operation) -> None:
         """Keep what is known of a result."""
-        if (of.name in WHOLE and of.result is of.tensors[0]) or of.name.endswith("_like") or of.name.startswith("new_"):
+        if of.name.endswith("_like") or of.name.startswith("new_"):
             return
         known = [self.store.get(tensor) for tensor in of.tensors]
         if of.name in MOVES:
@@ -109,7 +108,7 @@ class Follower:
             known = self.store.get(args[0])
             is_plain = known is not None and known.softmax is None and not self.store.varies(known.ids, -1)
             return is_plain and is_learned(args[1])
-        return name in WHOLE and not (name == "dropout" and args[2])
+        return name in WHOLE
 
     def _mark(self, of: Operation, known: Sequence[Known | None], ids: Ids | None) -> None:
         """Keep what is known of the results that hold states, or numbers of words where nothing did."""
@@ -264,15 +263,12 @@ class Follower:
         if ids is None or not of.results:
             return None
         axes = [axes] if isinstance(axes, int) else axes or range(ids.ndim)
-        few: Ids = self.store.recall(self._fold, ids, tuple(sorted(axis % ids.ndim for axis in axes)))
-        shape = of.results[0].shape
+        few, shape = ids, of.results[0].shape
+        for axis in axes:
+            few = few.narrow(axis, 0, 1)
+        if any(self.store.varies(ids, axis) for axis in axes):
+            few = self.store.mix(few, ids)
         return few.reshape(shape) if few.numel() == shape.numel() else None
-
-    def _fold(self, ids: Ids, axes: tuple[int, ...]) -> Ids:
-        few = ids
-        for axis in reversed(axes):
-            few = few.select(axis, 0)
-        return self.store.mix(few, ids) if any(self.store.varies(ids, axis) for axis in axes) else few
 
     def _add_along_edges(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
         """Name sums over edges, where different tokens go to one place; experts give each token back to its own."""

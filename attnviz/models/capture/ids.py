@@ -169,14 +169,13 @@ class Store:
         key = few.shape, whole.shape, whole.contiguous().numpy().tobytes()
         if key not in self._mixed:
             first, rows = len(self.families) << PLACE_BITS + ROW_BITS, row_of(few).clamp(min=0)
-            flat = rows.flatten()
             # Mixtures are numbered within their row, from 0, in the order in which they stand: the place in a stable
             # sort by rows, less where the row begins in it.
-            order, counts = flat.argsort(stable=True), torch.bincount(flat, minlength=1)
-            places = torch.empty_like(flat)
-            places[order] = torch.arange(len(flat)) - (counts.cumsum(0) - counts)[flat[order]]
-            self.families.append(Family(int(counts.max()) if len(flat) else 1, True))
-            self._mixed[key] = torch.as_tensor(first + (rows << PLACE_BITS) + places.view(few.shape))
+            in_order, order = rows.flatten().sort(stable=True)
+            places = torch.empty_like(order)
+            places[order] = torch.arange(len(order)) - torch.searchsorted(in_order, in_order)
+            self.families.append(Family(int(places.amax()) + 1 if len(places) else 1, True))
+            self._mixed[key] = first + (rows << PLACE_BITS) + places.view(few.shape)
         return self._mixed[key].expand(ids.shape)
 
     def make(self, keys: Ids | None, shape: Sequence[int]) -> Ids | None:
@@ -267,9 +266,6 @@ def _lay_out(ids: Ids, shape: tuple[int, ...]) -> Ids:
 
 def reshape(shadow: Tensor, shape: Sequence[int]) -> Tensor:
     """Reshape ids without a copy of what is the same along the last axis."""
-    try:
-        return shadow.view(tuple(shape))
-    except RuntimeError:
-        if shadow.ndim and len(shape) and shadow.stride(-1) == 0 and shadow.shape[-1] == shape[-1]:
-            return shadow[..., 0].reshape(tuple(shape[:-1])).unsqueeze(-1).expand(tuple(shape))
-        return shadow.reshape(tuple(shape))
+    if shadow.numel() and shadow.ndim and len(shape) and shadow.stride(-1) == 0 and shadow.shape[-1] == shape[-1]:
+        return shadow[..., 0].reshape(tuple(shape[:-1])).unsqueeze(-1).expand(tuple(shape))
+    return shadow.reshape(tuple(shape))

@@ -84,11 +84,9 @@ class ModulesAtWork:
 
     def leave(self, module: nn.Module) -> None:
         """Leave a module, perhaps with an exception, and those in it that had no chance to end."""
-        places = [place for place, (each, _) in enumerate(self.calls) if each is module]
-        if not places:
-            return
+        places = (place for place, (each, _) in enumerate(self.calls) if each is module)
         # What failed further in has not left: it goes together with the module around it.
-        del self.calls[places[-1] :]
+        del self.calls[max(places, default=len(self.calls)) :]
 
     def note_attention(self) -> int:
         """Count one more attention, and return its number."""

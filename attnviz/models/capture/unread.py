@@ -66,8 +66,5 @@ def why_unreadable(given: Iterable[Tensor]) -> str:
             return "on the meta device"
         if tensor.is_nested:
             return "in nested tensors"
-    for frame, _ in traceback.walk_stack(None):
-        for files, where in TRANSFORMS.items():
-            if frame.f_code.co_filename.replace("\\", "/").endswith(files):
-                return where
-    return ""
+    files = {frame.f_code.co_filename.replace("\\", "/") for frame, _ in traceback.walk_stack(None)}
+    return next((where for end, where in TRANSFORMS.items() if any(file.endswith(end) for file in files)), "")
