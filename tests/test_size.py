@@ -22,7 +22,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
     "tests/commands": 6290,
-    "tests/models": 4600,
+    "tests/models": 4662,
     "tests/renderers": 3939,
     "attnviz/renderers/page": 3493,
     "tests": 3196,
@@ -32,7 +32,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/survey": 1838,
     "attnviz/views": 1544,
     "attnviz/commands/lesson": 979,
-    "attnviz/models/capture": 1414,
+    "attnviz/models/capture": 1446,
     "attnviz/text": 1400,
     "attnviz/commands/train": 1075,
     "attnviz/measures": 1263,

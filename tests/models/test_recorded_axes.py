@@ -329,34 +329,42 @@ def test_gates_and_soft_words_are_none_of_ours() -> None:
     def mix_layers(own: Any, states: Tensor) -> Any:
         return torch.einsum("l,ld->d", own.mix.softmax(0), own.gate(states))
 
+    def attend_to_layers(own: Any, states: Tensor) -> Any:
+        layers = torch.stack([states, own.gate(states)], 1)
+        return SDPA(layers, layers, layers)
+
     experts = nn.ModuleList(nn.Linear(16, 16) for _ in range(3))
     for model in (
         Module(mix_experts, experts=experts, **linears(gate=3)),
         Module(mix_experts_of_each_token, experts=experts, **linears(gate=3)),
         Module(lambda own, x: own.gate(x).softmax(-1) @ own.words.weight, words=nn.Embedding(N, 16), **linears(gate=N)),
         Module(mix_layers, mix=nn.Parameter(drawn(8, N)), **linears(gate=16)),
+        Module(attend_to_layers, **linears(gate=16)),
     ):
         with pytest.raises(InvalidRecord, match="no attention was seen"):
             recorded(lambda model=model: model(drawn(7, N, 16)))  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("is_fed", [True, False])
 @pytest.mark.parametrize("n_written", [4, N])
-def test_steps_of_a_recurrent_decoder_are_rows(n_written: int) -> None:
-    """A translator was as many layers of one row as it wrote words."""
+def test_steps_of_a_recurrent_decoder_are_rows(n_written: int, is_fed: bool) -> None:
+    """A translator was as many layers of one row as it wrote words. What it reads next are words, or what it saw."""
 
-    def forward(own: Any, states: Tensor) -> Tensor:
+    def forward(own: Any, states: Tensor, words: Tensor) -> Tensor:
         own.weights = []
-        read, _ = own.read(states)
-        state: Tensor = read[:, -1]
-        for _ in range(n_written):
+        read, state = own.read(states)
+        state, seen = state[0], words[:, 0]
+        for word in words.unbind(1):
+            state = own.write(seen if is_fed else word, state)
             weights = torch.bmm(read, own.score(state).unsqueeze(2)).squeeze(2).softmax(dim=1)
             own.weights.append(weights.detach())
-            state = own.write(torch.bmm(weights.unsqueeze(1), read).squeeze(1), state)
-        return state
+            seen = torch.bmm(weights.unsqueeze(1), read).squeeze(1)
+        return seen
 
     model: Any = Module(forward, read=nn.GRU(16, 16, batch_first=True), write=nn.GRUCell(16, 16), **linears(score=16))
     written = [f"word {n}" for n in range(n_written)]
-    maps = recorded(lambda: model(drawn(10, 2, N, 16)), tokens=[written] * 2, keys=[WORDS] * 2)
+    states = drawn(10, 2, N, 16), drawn(11, 2, n_written, 16)
+    maps = recorded(lambda: model(*states), tokens=[written] * 2, keys=[WORDS] * 2)
     assert [one.weights.shape for one in maps] == [(1, 1, n_written, N)] * 2
     for row, one in enumerate(maps):
         np.testing.assert_allclose(one.weights[0, 0], torch.stack(model.weights, 1)[row].numpy(), atol=1e-7)

@@ -16,7 +16,7 @@ import attnviz
 from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.measures.weighing import rollout
 from attnviz.models.recording.record import Recording
-from tests.models.captures import drawn, recorded
+from tests.models.captures import SDPA, drawn, recorded
 from tests.models.structures import STATES, Attention, Mix, Module, Stack, by_softmax, linears
 
 
@@ -210,11 +210,8 @@ def in_pieces(pairs: Iterable[tuple[Any, Any]]) -> Mix:
 def test_pieces_of_one_attention_are_joined(n_rows: int, n_queries: int) -> None:
     """By heads, as in diffusers' slices, by texts, and by queries; none of them is said to be another head or text."""
     rows, asking = ([slice(at, at + n) for at in range(0, end, n)] for n, end in ((n_rows, 8), (n_queries, 4)))
-    model, states, names = (
-        Attention(mix=in_pieces([*product(rows, asking)])),
-        drawn(3, 2, 4, 16),
-        [[*"abcd"], [*"efgh"]],
-    )
+    model = Attention(mix=in_pieces([*product(rows, asking)]))
+    states, names = drawn(3, 2, 4, 16), [[*"abcd"], [*"efgh"]]
     pieces = recorded(lambda: model(states), tokens=names)
     model.mix = by_softmax
     for joined, whole in zip(pieces, recorded(lambda: model(states), tokens=names), strict=True):
@@ -236,6 +233,20 @@ def by_one_key(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return ((query[0] @ keys.mT / 2).softmax(-1) @ values)[None]
 
 
+def by_cell(own: Any, states: Tensor) -> Tensor:
+    """Attend to what a cell makes of each token and of those before it."""
+    state, made = None, []
+    for token in states.unbind(1):
+        state = own.cell(token, state)
+        made.append(state[0])
+    return own.by_softmax(torch.stack(made, 1))  # type: ignore[no-any-return]
+
+
+def by_pairs(own: Any, states: Tensor) -> Tensor:
+    """Attend among all pairs with one token, as in AlphaFold (Jumper et al. 2021)."""
+    return own.by_softmax((states[:, :, None] + states[:, None]).flatten(0, 1))  # type: ignore[no-any-return]
+
+
 def added_to(*places: int) -> Callable[[Any, Tensor], Tensor]:
     """Attend to sums of the tokens that go to one place."""
     index = torch.tensor(places)[None, :, None].expand_as(STATES)
@@ -248,15 +259,59 @@ def added_to(*places: int) -> Callable[[Any, Tensor], Tensor]:
         (lambda own, states: own.by_softmax(own.conv(functional.pad(states.mT, (2, 0))).mT), "abcde"),
         (lambda own, states: own.by_one_key(own.by_distances(states)), "abcde"),
         (lambda own, states: own.by_softmax(states.index_add(1, torch.tensor([1, 2]), states[:, :2])), "abcde"),
+        (by_cell, "abcde"),
+        (by_pairs, "⟨mixed 20⟩⟨mixed 21⟩⟨mixed 22⟩⟨mixed 23⟩e"),
         (added_to(0, 0, 1, 1, 2), "⟨mixed 0⟩⟨mixed 1⟩⟨mixed 2⟩"),
     ],
 )
 def test_names_stay_with_their_tokens(forward: Callable[[Any, Tensor], Tensor], expected: str) -> None:
     parts = {each.__name__: Attention(mix=each) for each in (by_distances, by_one_key, by_softmax)}
-    model = nn.Sequential(Attention(), Module(forward, conv=nn.Conv1d(16, 16, 3), **parts))
+    own = Module(forward, conv=nn.Conv1d(16, 16, 3), cell=nn.LSTMCell(16, 16), **parts)
+    model = nn.Sequential(Attention(), own)
     first, *_, last = recorded(lambda: model(STATES), tokens=list("abcde"))
     assert first.keys.pieces == tuple("abcde")
     assert "".join(last.queries.pieces) == "".join(last.keys.pieces) == expected
+
+
+def by_the_best(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Look at the best of all keys but the last, which nobody forbids and nobody looks at."""
+    weights = (query @ key.mT).softmax(-1)
+    best = weights * (weights == weights[..., :-1].amax(-1, keepdim=True))
+    return best / best.sum(-1, keepdim=True) @ value
+
+
+def by_few_keys(own: Any, states: Tensor) -> Tensor:
+    """Attend to keys that a matrix makes of all tokens, as in Linformer (Wang et al. 2020)."""
+    keys = own.over(states.mT).mT
+    return by_softmax(own.query(states), keys, keys)
+
+
+@pytest.mark.parametrize(
+    ("model", "keys"),
+    [
+        (Attention(1, by_the_best), "abcde"),
+        (Module(by_few_keys, over=nn.Linear(5, 3), **linears(query=16)), "⟨mixed 0⟩⟨mixed 1⟩⟨mixed 2⟩"),
+    ],
+)
+def test_every_key_has_a_name(model: nn.Module, keys: str) -> None:
+    (maps,) = recorded(lambda: model(STATES), tokens=list("abcde"))
+    assert ("".join(maps.queries.pieces), "".join(maps.keys.pieces)) == ("abcde", keys)
+
+
+@pytest.mark.parametrize(
+    ("forward", "shape"),
+    [
+        (lambda own, series: own.attend(own.embed(series.unsqueeze(-1))), (1, 5)),
+        (lambda own, series: own.by_softmax(own.of_two(series.unfold(-1, 2, 2)).flatten(0, 1)), (1, 1, 10)),
+        (lambda own, series: own.attend(own.of_time(series.mT)), (1, 7, 5)),  # its variables (Liu et al. 2024)
+    ],
+)
+def test_a_series_has_a_token_for_each_place(forward: Callable[[Any, Tensor], Tensor], shape: tuple[int, ...]) -> None:
+    sizes = {"embed": nn.Linear(1, 16), "of_two": nn.Linear(2, 16), "of_time": nn.Linear(7, 16)}
+    model = Module(forward, attend=Attention(), by_softmax=Attention(mix=by_softmax), **sizes)
+    (maps,) = recorded(lambda: model(drawn(3, *shape)), tokens=list("abcde"))
+    assert maps.weights.shape == (1, 4, 5, 5)
+    assert "".join(maps.queries.pieces) == "".join(maps.keys.pieces) == "abcde"
 
 
 def test_two_texts_that_read_each_other_have_their_own_names() -> None:
@@ -270,3 +325,24 @@ def test_two_texts_that_read_each_other_have_their_own_names() -> None:
     named = recorded(lambda: both(STATES[:, :3], STATES), tokens=list("xyz"), keys=list("abcde"))
     sides = [("".join(one.queries.pieces), "".join(one.keys.pieces)) for one in named]
     assert sides == [("xyz", "abcde"), ("abcde", "xyz")]
+
+
+def test_a_text_with_an_image_in_it_grows() -> None:
+    """Patches that attended to one another before are tokens of the text, too."""
+
+    def forward(own: Any, ids: Tensor, *patches: Tensor) -> Tensor:
+        states = own.words(ids)
+        states = torch.cat([states[:, :1], *map(own.image, patches), states[:, 1:]], dim=1)
+        own.read = torch.cat([own.read, states], dim=1)
+        allowed = torch.ones(states.shape[1], own.read.shape[1], dtype=torch.bool)
+        keys = own.read[:, None]
+        return SDPA(states[:, None], keys, keys, attn_mask=allowed.tril(keys.shape[2] - states.shape[1]))
+
+    model = Module(forward, words=nn.Embedding(9, 16), image=Attention(), read=torch.zeros(1, 0, 16))
+    with torch.no_grad(), attnviz.record() as maps:
+        model(torch.tensor([[1, 2]]), STATES[:, :3])
+        for word in (3, 4):
+            model(torch.tensor([[word]]))
+    (text,) = maps.only("")
+    assert text.queries.pieces == text.keys.pieces == tuple("0123456")
+    np.testing.assert_array_equal(text.attendable[0], np.tri(7, dtype=bool))

@@ -20,6 +20,7 @@ from attnviz.models.capture.ids import NOTHING, Ids, Known, Softmax, collapse, i
 MISSED = 1e-3  # by which a row of weights may miss 1
 TINY = 1e-30
 LEARNED = "what they weigh is learned, and of no token"
+UNSCORED = "they came out of no softmax, and of no product of states with states"
 
 
 class Rule:
@@ -74,10 +75,15 @@ class Rule:
             return
         query, key, value = (store.get(side) or NOTHING for side in of.tensors[:3])
         queries = Known(None if store.is_nobodys(query.ids) else query.ids, query.after | key.after | value.after)
-        shape = torch.Size((*kernel[0].query.shape[:-1], kernel[0].key.shape[-2]))
+        shape, keys = (*kernel[0].query.shape[:-1], kernel[0].key.shape[-2]), value.ids if key.ids is None else key.ids
+        if keys is not None and shape[-1] > 1 and not (store.is_nobodys(keys) or store.varies(keys, -2)):
+            self._note("", "depth")
+            ids = None if query.ids is None else query.ids[..., :1].expand(output.shape)
+            store.put(output, Known(ids, queries.after))
+            return
         with torch.autocast(output.device.type, enabled=False):
             read = partial(self._keeper.read_kernel, *kernel, output)
-            found = self._keeper.keep(read, queries, value.ids if key.ids is None else key.ids, shape, output.shape[-1])
+            found = self._keeper.keep(read, queries, keys, torch.Size(shape), output.shape[-1])
         store.put(output, found)
 
     def _attend(
@@ -108,6 +114,8 @@ class Rule:
                 self._note("convolution with a kernel for each token")
                 return Known(queries[..., :1].expand(*shape[:-1], width), after)
         guess, read = LEARNED if store.is_nobodys(of_values.ids) else "", partial(_read, weights, known)
+        if known.ids is not None and across is None and known.softmax is None:
+            guess = UNSCORED
         return self._keeper.keep(read, known._replace(ids=queries, after=after), keys, shape, width, guess)
 
     def _multiply_ids(self, of_left: Known, of_right: Known, shape: torch.Size) -> Known:
@@ -118,8 +126,12 @@ class Rule:
         # over features of one token, and rows stay those of their tokens. Where tokens are summed up and it is no
         # attention, the result is a mixture, and what is known to mix them is noted: a record would otherwise seem to
         # hold all that moves between tokens.
-        along = store.varies(one, -1), store.varies(two, -2)
+        along = store.varies(one, -1), store.varies(two, -2) and not store.varies(two, -1)
         is_read = one is not None and not store.is_nobodys(one)
+        # Rows that are features of the same tokens are multiplied by a matrix over tokens. Its columns are new tokens,
+        # or its rows, as variables of a series are. What is done next tells which: till then each number is one.
+        over = one if one is not None and along == (True, False) and one.shape[-2] > 1 else None
+        over = over if over is not None and over[..., 0, :].equal(over[..., 1, :]) else None
         ids = across = None
         if softmax is not None:
             if along[1] or (along[0] and of_right.softmax is not None):
@@ -129,9 +141,11 @@ class Rule:
             self._note("linear attention")
         elif along[1]:
             self._note("a matrix that reads no token" if one is None else "weights that do not sum to 1")
-        elif one is not None and along[0] and one.shape[-2] > 1 and torch.equal(one[..., 0, :], one[..., 1, :]):
+        elif over is not None:
             self._note("a matrix over tokens")
-        if one is not None and along[0]:
+        if over is not None:
+            ids = store.mix(over[..., :1].expand(shape).contiguous(), over)
+        elif one is not None and along[0]:
             ids = store.mix((one[..., :1, :1] if along[1] else one[..., :1]).contiguous()).expand(shape)
         elif one is not None and is_read:
             ids = one[..., :1].expand(shape)
@@ -215,7 +229,10 @@ def _read(weights: Tensor, known: Known, what: str) -> Kept:
         allowed = allowed.reshape(rows.shape)
         kept.masked_fill_(~allowed, 0)
     else:
-        allowed = kept > 0 if softmax is None or softmax.changed else None
+        # Of weights of another kind those are 0 that a mask forbids, as are some that a sparse softmax gave. A key that
+        # nobody looks at is therefore no padding.
+        seen = kept > 0
+        allowed = seen | ~seen.any(dim=-2, keepdim=True) if softmax is None or softmax.changed else None
     whole = known._replace(dropped=0.0, softmax=None if softmax is None else softmax._replace(is_cut=False))
     is_cut = softmax is not None and softmax.is_cut and not is_distribution(weights, whole)
     sink, error = (1 - kept.sum(dim=-1) if is_cut else kept.new_zeros(kept.shape[:-1])), 0.0

@@ -45,7 +45,7 @@ class Call:
     run: int = 0  # which run of its module it is in
     n_alike: tuple[int, ...] = ()  # for each number in the path, how many modules are numbered so; 0: not known
     guess: str = ""  # why it may be no attention over tokens
-    nth: int = 0  # the how manieth it is in its run, of those that are kept apart
+    nth: int = 0  # its number in its run, of those that are kept apart
     n_steps: int = 1  # how many calls it was joined from, one after another
     apart: str = ""  # why its pass, which goes on from others, was not joined to them
     heads: tuple[int, ...] = ()  # by their numbers in the call; (): all

@@ -29,7 +29,7 @@ How = Literal["recomputed", "multiplied", "factored"]
 TOLERANCES = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 4e-3, torch.bfloat16: 2e-2}
 # What torch.set_float32_matmul_precision lets factors of float32 be rounded to: TF32 has the digits of float16.
 ROUNDED_TO = {"high": torch.float16, "medium": torch.bfloat16}
-NO_SCORE = -1e8  # no score is that low, and what is was put there to forbid a key: -1e9 is a habit
+NO_SCORE = -1e8  # scores are higher, and what is lower was put there to forbid a key: -1e9 is a habit
 MASKED = -9e3  # so is -1e4, where another key of the row has a score: all scores of a row may be low
 APART = 5e3
 # -100 is what forbids a key in shifted windows. It leaves a gap in the scores of a row that no distance makes: 40

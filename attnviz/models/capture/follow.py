@@ -129,7 +129,8 @@ class Follower:
                 own = ids if ids is not None and ids.shape == result.shape else None
                 columns = joined.columns
                 across = columns if columns is not None and columns.shape == result.shape else None
-                self.store.put(result, joined._replace(ids=own, columns=across))
+                is_given = joined.is_given and result.shape == of.tensors[0].shape
+                self.store.put(result, joined._replace(ids=own, columns=across, is_given=is_given))
 
     def _combine(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
         """Give a result made number by number the ids of what it was made of; else those of its rows."""
@@ -182,6 +183,9 @@ class Follower:
             if is_learned(source) and isinstance(of.result, Tensor):
                 self.store.put(of.result, Known(nobody(of.result.shape)))
             return
+        if known[0] is not None and known[0].is_given and _takes_numbers_apart(of):
+            known = [Known(self.store.seed(source.shape)), *known[1:]]
+            self.store.put(source, known[0])  # type: ignore[arg-type]
         joined = _join(known)
         if of.function.is_view or of.name in SHAPED:
             shadows = [getattr(self.store.get(source) or NOTHING, plane) for plane in PLANES]
@@ -216,8 +220,9 @@ class Follower:
             if of.name in REPEATING and one is not None and one.ndim == 2 and result.dtype == torch.int64:
                 one = self.store.tell_apart(one)
             is_copied = of.name in COPYING and result.ndim == 3 and not self.store.is_repeated(of.tensors[0])
+            is_given = joined.is_given and sorted(result.shape) == sorted(of.tensors[0].shape)
             known = joined._replace(ids=one, softmax=own, columns=across, allowed=passing)
-            self.store.put(result, known._replace(is_copied=is_copied))
+            self.store.put(result, known._replace(is_given=is_given, is_copied=is_copied))
 
     def _view(self, of: Operation, shadow: Tensor) -> list[Tensor]:
         """Look at a shadow as an operator looks at the numbers, none of which it changes."""
@@ -330,8 +335,18 @@ def _join(known: Sequence[Known | None]) -> Known:
         softmax = each if found.softmax is None else found
         columns = found.columns if each.columns is None else each.columns
         dropped = max(found.dropped, each.dropped)
-        found = Known(None, found.after | each.after, softmax.softmax, columns, dropped, softmax.allowed)
+        is_given = found.is_given or each.is_given
+        found = Known(None, found.after | each.after, softmax.softmax, columns, dropped, softmax.allowed, is_given)
     return found
+
+
+def _takes_numbers_apart(of: Operation) -> bool:
+    """Tell whether a model reads the last axis of its input as one of places: numbers of a series, or columns."""
+    shape, name = of.tensors[0].shape, of.name
+    if name in ("unfold", "slice", "select"):
+        is_along = (of.args[1:2] or [0])[0] % len(shape) == len(shape) - 1
+        return is_along and (name == "unfold" or (len(shape) == 2 and of.result.numel() == len(of.tensors[0])))
+    return isinstance(of.result, Tensor) and of.result.shape == (*shape, 1)
 
 
 def _fits(shape: Sequence[int], into: Sequence[int]) -> bool:

@@ -56,6 +56,7 @@ class Known(NamedTuple):
     columns: Ids | None = None  # of a product of states with states, the ids of the right side's
     dropped: float = 0.0  # the share that dropout took
     allowed: Bool[Tensor, ...] | None = None  # which scores of a softmax let attention through; None: all
+    is_given: bool = False  # whether the outermost module was given it, so that its last axis may be one of places
     is_copied: bool = False  # whether rows were just put together of others, so that texts may be there twice
 
     def turn(self) -> Known:

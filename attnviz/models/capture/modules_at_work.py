@@ -39,7 +39,7 @@ class ModulesAtWork:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.calls: list[tuple[nn.Module, int]] = []  # and the how manieth each is of all that were at work
+        self.calls: list[tuple[nn.Module, int]] = []  # and the number of each among all that were at work
         self._paths: Paths | None = None
         self._runs, self._passes, self._place_in_stack = count(1), count(), 0
         self._pass, self._last_of_class = Pass(), dict[type[nn.Module], Pass]()
@@ -78,7 +78,8 @@ class ModulesAtWork:
         is_new = not is_learned(tensor) and (known is None or (known.ids is None and not known.after))
         if tensor.is_floating_point() and tensor.ndim in (2, 3) and is_new:
             tokens = (len(tensor), 1) if tensor.ndim == 2 and by_text else shape[:-1]
-            self.store.put(tensor, Known(self.store.seed(tokens).reshape(*shape[:-1], 1).expand(shape)))
+            ids = self.store.seed(tokens).reshape(*shape[:-1], 1).expand(shape)
+            self.store.put(tensor, Known(ids, is_given=not self.calls and tokens == shape[:-1]))
         elif tensor.dtype == torch.int64 and 1 <= tensor.ndim <= 3:
             self.store.put(tensor, Known(self.store.seed(shape)))
 

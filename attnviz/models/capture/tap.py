@@ -97,7 +97,7 @@ def capture(
     """Hand every attention that this thread computes to `take`, right when it is made. Nothing is kept here.
 
     `factored`: with q, k and log-sum-exp in the place of the weights. Calls of one head are all handed over, whatever
-    the choice, since the numbers in their paths may be those of heads: `join_heads` chooses among them.
+    the choice, since the numbers in their paths may be those of heads: some are chosen when parts are joined.
 
     Raises InvalidRecord when the block ends, where the weights do not give the output of a call, where the model is in
     training mode and drops some, or where factors are asked for and it is not made of them.
@@ -165,7 +165,8 @@ class Capture(Operators):
 
     def _note(self, what: str, kind: str = "mixing") -> None:
         place = self.at_work.find_path()[0] or "this block"
-        self.unread.places[kind].append({"changed": what, "pieces": place}.get(kind, f"{place} ({what})"))
+        named = f"{place} ({what})" if what else place
+        self.unread.places[kind].append(what if kind == "changed" else named)
 
     def enter(self, module: nn.Module, given: tuple[Any, ...]) -> None:
         """Enter a module. torch hands no named arguments to hooks of all modules: they are those of its caller."""
@@ -178,16 +179,23 @@ class Capture(Operators):
     def leave(self, module: nn.Module, given: tuple[Any, ...], output: Any) -> None:
         """Leave a module, perhaps with an exception."""
         if threading.get_ident() == self._thread:
-            if isinstance(module, nn.RNNBase):
+            if isinstance(module, nn.RNNBase | nn.RNNCellBase):
                 self._do("a module", self._follow_recurrence, module, given, output)
             self._do("a module", self.at_work.leave, module)
 
-    def _follow_recurrence(self, module: nn.RNNBase, given: tuple[Any, ...], output: Any) -> None:
-        """Give a state for each token the id of that token, and note that it comes of others, too."""
-        states, known = next(list_tensors((output,)), None), self.store.get(next(list_tensors(given), None)) or NOTHING
-        if known.ids is not None and states is not None and states.shape[:-1] == known.ids.shape[:-1]:
-            self.store.put(states, known._replace(ids=known.ids[..., :1].expand(states.shape)))
-            if self.store.varies(known.ids, int(module.batch_first and states.ndim == 3)):
+    def _follow_recurrence(self, module: nn.RNNBase | nn.RNNCellBase, given: tuple[Any, ...], output: Any) -> None:
+        """Give a state for each token the id of that token, and note that it comes of others, too.
+
+        The last states of a text are of no token: what goes on from them, as a decoder, is called by what it reads.
+        """
+        found, known = list(list_tensors((output,))), self.store.get(next(list_tensors(given), None)) or NOTHING
+        for last in found[1:]:
+            self.store.put(last, (self.store.get(last) or NOTHING)._replace(ids=None))
+        if known.ids is not None and found and found[0].shape[:-1] == known.ids.shape[:-1]:
+            self.store.put(found[0], known._replace(ids=known.ids[..., :1].expand(found[0].shape)))
+            # A cell reads one token, and what it is given of others is added in it.
+            axis = int(module.batch_first and found[0].ndim == 3) if isinstance(module, nn.RNNBase) else None
+            if axis is not None and self.store.varies(known.ids, axis):
                 self._note("sums of different tokens")
 
     def _do(self, what: str, look: Callable[..., None], *given: Any) -> None:

@@ -86,7 +86,7 @@ def group_calls(calls: Sequence[Call], watching: Capture, choice: LayersAndHeads
     Raises InvalidSelection for a layer or head that there is not, and InvalidRecord where parts of one layer are
     factored.
     """
-    # By the pass, the how manieth each is in its run of a module, and the path without numbers.
+    # By the pass, the number of each in its run of a module, and the path without numbers.
     kinds: dict[tuple[int, int, str], list[Call]] = defaultdict(list)
     for call in sorted(join_calls(calls, watching.store), key=lambda call: call.place):
         kinds[call.number, call.nth, NUMBER.sub("*", call.path)].append(call)

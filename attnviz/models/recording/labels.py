@@ -252,7 +252,7 @@ class PassLabels:
         if len(families) > 1 or 0 < len(known) < len(ids):
             rows, row = getattr(self._names, self._texts[families[0]]), int(row_of(known).min())
             given = rows[row] if rows is not None and row < len(rows) else ()
-            if len(given) == len(ids) != self._met[families[0]][1]:
+            if len(given) == len(ids) and len(given) not in [self._met[family][1] for family in families]:
                 others = list(given)
                 self._called.update(zip(ids.tolist(), given, strict=True))
         for each in known.tolist():

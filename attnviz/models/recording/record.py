@@ -101,7 +101,7 @@ def record(  # noqa: PLR0913 - each is an option of its own
     attends to “the cat sat”". Tables and files call the text `text_name`, or likewise.
 
     `attention_mask` is [batch, token], 1 for a token and 0 for padding, of `keys` where a model reads both, else of
-    `tokens`. Padding is left out of the records; without a mask, keys that no query attends to are.
+    `tokens`. Padding is left out of the records; without a mask, keys that no query may attend to are.
 
     The steps of a text that grows over a key/value cache, as in a model's own `generate`, are one record: that of one
     pass over prompt and answer, but for the last token, which was chosen and never read. The query at position i chose
