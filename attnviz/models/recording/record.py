@@ -91,6 +91,9 @@ def record(  # noqa: PLR0913 - each is an option of its own
     module reads several times, as under guidance in a diffusion, is as many texts. Inside a model that is known of
     states that cat, repeat or an index has put together.
 
+    What the outermost module reads are tokens: words [text, token], or states [text, token, d]. Where it takes the last
+    axis apart, as that of a series [text, time] or of columns of a table, the numbers on it are tokens.
+
     `tokens` names the pieces of one text, or of each text of a batch in a list of lists; without it, tokens are called
     by their positions. `keys` names what cross-attention attends to, and what the encoder of an encoder-decoder reads.
     The pieces count as separated by one space; none counts as a marker of the model.
