@@ -26,7 +26,7 @@ MAX_CODE_LINES = {
     "tests/renderers": 3939,
     "attnviz/renderers/page": 3493,
     "tests": 3196,
-    "attnviz/renderers/figure": 2407,
+    "attnviz/renderers/figure": 2408,
     "attnviz/models": 2038,
     "tests/attacks": 1592,
     "attnviz/commands/survey": 1838,
