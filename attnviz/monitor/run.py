@@ -48,7 +48,7 @@ class WatchedRun:
         run = cls()
         for path in sorted(folder.glob(FILES)):
             of = Numbers(read_table(path, TYPES, None)[0], KEYS)
-            with raising(InvalidRecord, f"{path} is not a look of a watched run:"):
+            with raising(InvalidRecord, f"{path} is not a look of a watched run:", told=(ValueError,)):
                 step, layer, head = of.integers(KEYS).max(axis=0).tolist()
                 shape, cells = (layer + 1, head + 1), of.array(MAP).tolist()
                 look = of.matrix(MEASURES).reshape(*shape, -1)

@@ -24,7 +24,7 @@ import transformers
 
 from attnviz.models.recording.record import Recording, record
 from attnviz.renderers.page.html import html
-from attnviz.report import FigureStyle, Report
+from attnviz.report import FigureStyle
 from attnviz.specs import FigureOptions
 from attnviz.views.heatmap import make_report
 from tests.benchmarks.timing import read_options, seconds
@@ -60,22 +60,20 @@ def cost(n_rounds: int, n_tokens: int, is_tiny: bool) -> float:
             model(**inputs)
         return maps
 
-    def page(of: Report) -> bytes:
-        return next(html(of, FigureStyle()))[1]
-
     with torch.inference_mode():
         plain()
         maps = recorded()[0]
         # Of another record each time, for what is remembered of one.
-        reports = [make_report(replace(maps), FigureOptions()) for _ in range(n_rounds)]
-        rounds = [(seconds(plain), seconds(recorded), seconds(partial(page, report))) for report in reports]
+        pages = [html(make_report(replace(maps), FigureOptions()), FigureStyle()) for _ in range(n_rounds)]
+        rounds = [(seconds(plain), seconds(recorded), seconds(partial(list[Any], page))) for page in pages]
     ratios = [with_record / without for without, with_record, _ in rounds]
     low, _, high = statistics.quantiles(ratios, n=4)
     print(f"{maps.weights.shape} weights, {n_rounds} rounds, {torch.get_num_threads()} thread(s)")
     for name, times in zip(("forward", "recorded", "page"), zip(*rounds, strict=True), strict=True):
         print(f"{name}: median {1000 * statistics.median(times):.0f} ms, least {1000 * min(times):.0f} ms")
+    size = len(next(html(make_report(maps, FigureOptions()), FigureStyle()))[1])
     of_pass = statistics.median(made / with_record for _, with_record, made in rounds)
-    print(f"page: {len(page(reports[0])):,} bytes, {of_pass:.2f} of the recorded pass (bar {BAR_OF_PAGE})")
+    print(f"page: {size:,} bytes, {of_pass:.2f} of the recorded pass (bar {BAR_OF_PAGE})")
     median = statistics.median(ratios)
     print(f"ratio: median {median:.2f}, quartiles {low:.2f} to {high:.2f}, {min(ratios):.2f} to {max(ratios):.2f}")
     return median

@@ -266,16 +266,15 @@ def added_to(*places: int) -> Callable[[Any, Tensor], Tensor]:
 )
 def test_names_stay_with_their_tokens(forward: Callable[[Any, Tensor], Tensor], expected: str) -> None:
     parts = {each.__name__: Attention(mix=each) for each in (by_distances, by_one_key, by_softmax)}
-    own = Module(forward, conv=nn.Conv1d(16, 16, 3), cell=nn.LSTMCell(16, 16), **parts)
-    model = nn.Sequential(Attention(), own)
+    model = nn.Sequential(Attention(), Module(forward, conv=nn.Conv1d(16, 16, 3), cell=nn.LSTMCell(16, 16), **parts))
     first, *_, last = recorded(lambda: model(STATES), tokens=list("abcde"))
     assert first.keys.pieces == tuple("abcde")
     assert "".join(last.queries.pieces) == "".join(last.keys.pieces) == expected
 
 
 def by_the_best(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Look at the best of all keys but the last, which nobody forbids and nobody looks at."""
-    weights = (query @ key.mT).softmax(-1)
+    """Look at the best of all keys so far but the last, which the last query may look at, and does not."""
+    weights = (query @ key.mT).masked_fill(torch.ones(5, 5).triu(1) > 0, -torch.inf).softmax(-1)
     best = weights * (weights == weights[..., :-1].amax(-1, keepdim=True))
     return best / best.sum(-1, keepdim=True) @ value
 
@@ -287,15 +286,16 @@ def by_few_keys(own: Any, states: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    ("model", "keys"),
+    ("model", "keys", "n_seen"),
     [
-        (Attention(1, by_the_best), "abcde"),
-        (Module(by_few_keys, over=nn.Linear(5, 3), **linears(query=16)), "⟨mixed 0⟩⟨mixed 1⟩⟨mixed 2⟩"),
+        (Attention(1, by_the_best), "abcde", 1),
+        (Module(by_few_keys, over=nn.Linear(5, 3), **linears(query=16)), "⟨mixed 0⟩⟨mixed 1⟩⟨mixed 2⟩", 3),
     ],
 )
-def test_every_key_has_a_name(model: nn.Module, keys: str) -> None:
+def test_every_key_has_a_name(model: nn.Module, keys: str, n_seen: int) -> None:
     (maps,) = recorded(lambda: model(STATES), tokens=list("abcde"))
     assert ("".join(maps.queries.pieces), "".join(maps.keys.pieces)) == ("abcde", keys)
+    assert maps.attendable[0, 0].sum() == n_seen
 
 
 @pytest.mark.parametrize(

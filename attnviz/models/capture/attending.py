@@ -230,9 +230,10 @@ def _read(weights: Tensor, known: Known, what: str) -> Kept:
         kept.masked_fill_(~allowed, 0)
     else:
         # Of weights of another kind those are 0 that a mask forbids, as are some that a sparse softmax gave. A key that
-        # nobody looks at is therefore no padding.
-        seen = kept > 0
-        allowed = seen | ~seen.any(dim=-2, keepdim=True) if softmax is None or softmax.changed else None
+        # nobody looks at is therefore no padding: the last query may, to whom a causal mask shows all.
+        allowed = kept > 0 if softmax is None or softmax.changed else None
+        if allowed is not None:
+            allowed[..., -1:, :] |= ~allowed.any(dim=-2, keepdim=True)
     whole = known._replace(dropped=0.0, softmax=None if softmax is None else softmax._replace(is_cut=False))
     is_cut = softmax is not None and softmax.is_cut and not is_distribution(weights, whole)
     sink, error = (1 - kept.sum(dim=-1) if is_cut else kept.new_zeros(kept.shape[:-1])), 0.0
