@@ -13,7 +13,7 @@ import sys
 import threading
 import zipfile
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import UnionType
@@ -93,11 +93,9 @@ def exists(path: Path) -> bool:
 
 def list_folder(path: Path, invalid: type[InputError]) -> list[Path]:
     """List what is in a folder, by name. Raises `invalid` for one that cannot be listed, or listed and not entered."""
-    try:
+    with _reading(path, invalid):
         (path / "..").stat()  # needs what entering needs, which listing does not
         return sorted(path.iterdir(), key=lambda each: each.name)
-    except (OSError, ValueError) as error:
-        raise invalid(f"cannot read {path}: {describe_os_error(error)}") from error
 
 
 def resolve_links(path: Path) -> Path:
@@ -110,10 +108,8 @@ def resolve_links(path: Path) -> Path:
 
 def check_file_size(path: Path, largest: float, invalid: type[InputError], hint: str = "") -> int:
     """Return the bytes of a regular file. Raises `invalid` for all else (a device never ends) and above `largest`."""
-    try:
+    with _reading(path, invalid, hint):
         state = path.stat()
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise invalid(f"cannot read {path}: {describe_os_error(error)}", hint=hint) from error
     if stat.S_ISDIR(state.st_mode):
         raise invalid(f"cannot read {path}: Is a directory", hint=hint)
     if not stat.S_ISREG(state.st_mode):
@@ -179,11 +175,8 @@ def open_zip(path: Path, largest: float) -> zipfile.ZipFile:
 def read_bytes(path: Path, largest: float, invalid: type[InputError], hint: str = "") -> bytes:
     """Read a regular file of at most `largest` bytes. Raises `invalid`."""
     check_file_size(path, largest, invalid, hint)
-    try:
-        with path.open("rb") as file:
-            return file.read()
-    except OSError as error:
-        raise invalid(f"cannot read {path}: {describe_os_error(error)}", hint=hint) from error
+    with _reading(path, invalid, hint), path.open("rb") as file:
+        return file.read()
 
 
 def find_mark(start: bytes) -> str:
@@ -240,6 +233,11 @@ def _matches(kind: Any, found: Any) -> bool:
     if get_origin(kind) is Literal:
         return found in get_args(kind)
     return kind is object or type(found) is (list if get_origin(kind) in (tuple, list) else kind)
+
+
+def _reading(path: Path, invalid: type[InputError], hint: str = "") -> AbstractContextManager[None]:
+    """Raise `invalid` for what the system refuses: an OSError, and a ValueError for a NUL in the name."""
+    return raising(invalid, f"cannot read {path}:", hint, (OSError, ValueError), describe_os_error)
 
 
 def describe_os_error(error: Exception) -> str:

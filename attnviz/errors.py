@@ -19,13 +19,15 @@
 Any other exception is a bug of attnviz (70). Exit codes are applied in `attnviz.cli.app`, nowhere else.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 MAX_PROBLEMS = 20  # of one config that are shown at once
-MALFORMED = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # what is read is not of its form
+Kinds: TypeAlias = tuple[type[Exception], ...]
+Say: TypeAlias = Callable[[Exception], str]
+MALFORMED: Kinds = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # what is read is not of its form
 
 
 class AttnvizError(Exception):
@@ -121,13 +123,22 @@ class OutputError(AttnvizError):
     exit_code = 74
 
 
+def describe_error(error: Exception) -> str:
+    """Return what an error of a library says, on one line, or its kind where it says nothing."""
+    return summarize(error, 200) or type(error).__name__
+
+
+def summarize(error: Exception, most: int | None = 160) -> str:
+    """Return what an error says on one line, of so many characters."""
+    return " ".join(str(error).split())[:most]
+
+
 @contextmanager
 def raising(
-    kind: type[AttnvizError], problem: str, hint: str = "", told: tuple[type[Exception], ...] = MALFORMED
+    kind: type[AttnvizError], problem: str, hint: str = "", told: Kinds = MALFORMED, say: Say = summarize
 ) -> Iterator[None]:
     """Raise an error of ours in the place of others in the block. What those say follows a problem that ends in ":"."""
     try:
         yield
     except told as error:
-        said = f" {' '.join(str(error).split())[:160]}" if problem.endswith(":") else ""
-        raise kind(f"{problem}{said}", hint=hint) from error
+        raise kind(f"{problem} {say(error)}" if problem.endswith(":") else problem, hint=hint) from error

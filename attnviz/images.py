@@ -62,12 +62,11 @@ def open_image(image: Any) -> Image.Image:
         raise InvalidSource(f"a {type(image).__name__} is not an image", hint="Give a file, or an image of Pillow.")
     data = read_bytes(Path(image), MAX_BYTES, InvalidSource)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of sizes: they are checked here
-            with Image.open(BytesIO(data), formats=FORMATS) as opened:
-                if opened.format not in ("PNG", "GIF", "WEBP", "BMP") and data.count(SCAN) > MAX_SCANS:
-                    raise TooLarge(f"{image} has more than {MAX_SCANS} scans", hint="Save it as a JPEG of one scan.")
-                return _flatten(opened, str(image))
+        # The warnings are of sizes: they are checked here.
+        with warnings.catch_warnings(action="ignore"), Image.open(BytesIO(data), formats=FORMATS) as opened:
+            if opened.format not in ("PNG", "GIF", "WEBP", "BMP") and data.count(SCAN) > MAX_SCANS:
+                raise TooLarge(f"{image} has more than {MAX_SCANS} scans", hint="Save it as a JPEG of one scan.")
+            return _flatten(opened, str(image))
     except UnidentifiedImageError as error:
         raise InvalidSource(f"{image} cannot be read as an image", hint=READABLE) from error
     except (TooLarge, MemoryError):

@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from math import inf
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from torch.nn import functional
 
 from attnviz import store
 from attnviz.bounded import MAX_JSON, check_room, decode_json, parse_json, read_bytes
-from attnviz.errors import InvalidModel, raising
+from attnviz.errors import InvalidModel, raising, summarize
 from attnviz.models import tokenizer
 from attnviz.models.encoder import Encoder, EncoderConfig
 from attnviz.models.sizes import MAX_D_MODEL
@@ -165,14 +166,12 @@ def load_checkpoint(folder: Path, max_memory: float = 4.0) -> Checkpoint:
             f"{folder / VOCABULARY} has {len(vocabulary)} entries, {folder / CONFIG} says {config.encoder.n_words}",
             hint="The files are of two checkpoints.",
         )
-    try:
+    told = (SafetensorError, RuntimeError, KeyError, TypeError, ValueError)
+    say = partial(summarize, most=None)
+    with raising(InvalidModel, f"{folder / WEIGHTS} does not fit {CONFIG}:", "Copy the folder again.", told, say):
         with torch.device("meta"):  # sizes only: what the file holds is checked before memory is taken
             classifier = Classifier(ClassifierConfig(config.encoder, config.labels, config.pool))
         classifier.load_state_dict(unpack_weights(safetensors.torch.load(data)), strict=True, assign=True)
-    except (SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        problem = f"{folder / WEIGHTS} does not fit {CONFIG}: {reason}"
-        raise InvalidModel(problem, hint="Copy the folder again.") from error
     if not all(bool(tensor.isfinite().all()) for tensor in classifier.state_dict().values()):
         raise InvalidModel(f"{folder / WEIGHTS} holds numbers that are not finite", hint="Copy the folder again.")
     if not (temperature := float(classifier.temperature)) > 0:

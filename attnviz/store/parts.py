@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from attnviz.errors import OutputError
+from attnviz.bounded import describe_os_error
+from attnviz.errors import OutputError, raising
 
 if sys.platform == "win32":
     import msvcrt
@@ -87,12 +88,10 @@ def temporary_folder() -> Iterator[Path]:
 
     Raises OutputError where the disk refuses.
     """
+    problem, hint = "cannot make a temporary folder:", "Set TMPDIR to a folder with room."
     with ExitStack() as stack:
-        try:
+        with raising(OutputError, problem, hint, (OSError,), describe_os_error):
             path = stack.enter_context(part_folder(Path(tempfile.gettempdir())))
-        except OSError as error:
-            problem = f"cannot make a temporary folder: {error.strerror}"
-            raise OutputError(problem, hint="Set TMPDIR to a folder with room.") from error
         yield path
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from attnviz.bounded import check_file_size, describe_os_error, find_mark, open_zip
 from attnviz.display import escape_for_display
-from attnviz.errors import InvalidRecord
+from attnviz.errors import InvalidRecord, raising
 from attnviz.store import shorten_path
 from attnviz.store.matrix import measure_matrix, read_matrix, split_rows
 from attnviz.store.tensors import read_header
@@ -136,13 +136,12 @@ def list_arrays(path: Path, kind: FileKind) -> Iterator[FileArray]:
 def reading(path: Path) -> Iterator[None]:
     """Make one InvalidRecord of what goes wrong while a file is read."""
     name = shorten_path(path)
-    try:
-        with warnings.catch_warnings(action="ignore"):  # numpy's, of files that Python 2 wrote
-            yield
-    except OSError as error:
-        raise InvalidRecord(f"cannot read {name}: {describe_os_error(error)}") from error
-    except (*DAMAGED, *DAMAGED_FORMAT) as error:
-        raise InvalidRecord(f"{name} is damaged: {' '.join(str(error).split())[:160]}", hint=READ) from error
+    with (
+        raising(InvalidRecord, f"cannot read {name}:", told=(OSError,), say=describe_os_error),
+        raising(InvalidRecord, f"{name} is damaged:", READ, (*DAMAGED, *DAMAGED_FORMAT)),
+        warnings.catch_warnings(action="ignore"),  # numpy's, of files that Python 2 wrote
+    ):
+        yield
 
 
 def _parse_npy(file: IO[bytes], n_bytes: int, path: Path, name: str) -> FileArray:

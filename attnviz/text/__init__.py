@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from attnviz.bounded import UTF_8, Budget, exists, expand_path, find_mark, is_folder
+from attnviz.bounded import UTF_8, Budget, describe_os_error, exists, expand_path, find_mark, is_folder
 from attnviz.display import REPLACEMENT, list_first, quote_beginning, replace_surrogates
 from attnviz.document import Document, parse_chat
-from attnviz.errors import InvalidOption, InvalidSource
+from attnviz.errors import InvalidOption, InvalidSource, raising
 from attnviz.registry import Plugin
 from attnviz.selection import select_numbers
 from attnviz.specs import TextOptions
@@ -205,7 +205,6 @@ def _read_bytes(file: str) -> tuple[str, bytes]:
         return replace_surrogates(Path(file).name), read_content(path)
     if sys.stdin is None:  # closed by the caller, as in `attnviz … <&-`
         raise InvalidSource("standard input is closed", hint="Pipe a text into it, or name a file.")
-    try:
+    told = (OSError,)  # a folder, as in `attnviz … < .`
+    with raising(InvalidSource, "standard input cannot be read:", told=told, say=describe_os_error):
         return "standard input", check_size(sys.stdin.buffer.read(MAX_TEXT + 1), "standard input")
-    except OSError as error:  # a folder, as in `attnviz … < .`
-        raise InvalidSource(f"standard input cannot be read: {error.strerror}") from error

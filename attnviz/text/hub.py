@@ -11,12 +11,14 @@ from unittest import mock
 
 from huggingface_hub import constants
 
-from attnviz.errors import InvalidSource
+from attnviz.errors import InvalidSource, raising
 from attnviz.store.hub import explain_offline
 from attnviz.text.columns import DataTable
 from attnviz.text.files import summarize_error
 from attnviz.text.source import Source, Wanted, name_swapped
 
+# The library passes on whatever error a damaged folder or a missing file of the cache causes.
+_raising = partial(raising, InvalidSource, told=(Exception,), say=summarize_error)
 # Modules of `datasets`; the first is an earlier download.
 FORMATS = ("cache", "parquet", "arrow", "csv", "json", "text")
 
@@ -77,10 +79,8 @@ def open_saved(folder: Path, wanted: Wanted, name: str) -> Source:
     """Open a folder that `datasets` saved. Raises InvalidSource."""
     from datasets import load_from_disk  # takes a second
 
-    try:
+    with _raising(f"{folder} is not a data set that can be read:"):
         loaded = load_from_disk(str(folder.absolute()))
-    except Exception as error:  # the library passes on whatever error a damaged folder causes
-        raise InvalidSource(f"{folder} is not a data set that can be read: {summarize_error(error)}") from error
     return as_source(loaded, wanted, name)
 
 
@@ -101,11 +101,9 @@ def _open_table(dataset: Any, name: str, where: str, wanted: Wanted) -> DataTabl
     from attnviz.text.arrow import BATCH_ROWS, is_chat, list_columns, read_rows  # pyarrow, which a refusal does without
 
     def read_batches(columns: Sequence[str]) -> Iterator[list[Iterator[object]]]:
-        try:
+        with _raising(f"{where} cannot be read:"):
             for batch in dataset.select_columns(list(columns)).with_format("arrow").iter(BATCH_ROWS):
                 yield list_columns(batch, columns)
-        except Exception as error:  # such as a missing file of the cache: the library passes on every error
-            raise InvalidSource(f"{where} cannot be read: {summarize_error(error)}") from error
 
     features = dataset.features
     kinds = {each: type(kind).__name__ for each, kind in features.items()}  # of those that would be decoded

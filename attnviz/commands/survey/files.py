@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from attnviz.commands.survey.measure import BLOCK, COUNTS, NOTHING, TEXT_COLUMNS
 from attnviz.commands.survey.moments import MOMENT_COLUMNS, MOMENT_KEYS, keep_moments
 from attnviz.commands.survey.survey import TOKENS, ModelFacts, SurveyInfo, SurveyMeasure, find_difference
 from attnviz.commands.survey.tables import Tables, tabulate
-from attnviz.errors import InvalidOption, InvalidRecord
+from attnviz.errors import MALFORMED, InvalidOption, InvalidRecord, raising, summarize
 from attnviz.table.numbers import Numbers, add_up, stack
 from attnviz.table.parquet import INTEGER, NUMBER, encode_table, read_table
 
@@ -170,7 +170,8 @@ def load_files(folder: Path) -> Survey:
         if is_folder(folder):
             list_folder(folder, InvalidRecord)  # refused where it may not be read
         raise InvalidRecord(f"{folder} holds no {NAME}", hint=HINT)
-    try:
+    told = (*MALFORMED, OverflowError)
+    with raising(InvalidRecord, f"{path} is not a survey of attnviz:", HINT, told, partial(summarize, most=200)):
         attended, about = _read(path, WORD_KEYS | COUNTS, INTEGER)
         info: SurveyInfo = decode_json(SurveyInfo, about["info"], "info")
         blocks = frozenset(decode_json(tuple[int, ...], about["blocks"], "blocks"))
@@ -179,9 +180,6 @@ def load_files(folder: Path) -> Survey:
         moments = keep_blocks(_read(folder / MOMENTS, MOMENT_COLUMNS, None)[0], blocks)
         texts = read_texts(folder, info, blocks, [*TEXT_COLUMNS])
         check_tables(info, texts, attended, moments)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        reason = " ".join(f"{error}".split())[:200]
-        raise InvalidRecord(f"{path} is not a survey of attnviz: {reason}", hint=HINT) from error
     return Survey(folder, info, blocks, attended, moments, texts, facts)
 
 

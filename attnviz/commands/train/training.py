@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from attnviz.commands.train.optimizer import Optimizer
 from attnviz.commands.train.pretraining import Pretraining, Windows
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.display import shorten_name
-from attnviz.errors import ExecutionError, InvalidModel
+from attnviz.errors import MALFORMED, ExecutionError, InvalidModel, raising, summarize
 from attnviz.models.checkpoint import Classifier, fit_temperature
 from attnviz.models.device import seeded
 from attnviz.models.encoder import PAD_ID
@@ -241,7 +241,7 @@ class Training:
 
 
 MAX_BYTES = 2**34
-MAX_REASON_LENGTH = 200  # characters: torch lists every tensor that does not fit, and the hint is to be seen
+MAX_REASON = 200  # characters: torch lists every tensor that does not fit, and the hint is to be seen
 HINT = "Choose another --out to start from the beginning."
 
 
@@ -268,14 +268,10 @@ def load_state(file: Path) -> tuple[dict[str, Any], dict[str, Tensor], dict[str,
         return about, tensors, run
 
 
-@contextmanager
-def name_file_in_errors(file: Path) -> Iterator[None]:
+def name_file_in_errors(file: Path) -> AbstractContextManager[None]:
     """Raise InvalidModel, which names the file, for whatever its contents bring about: it is of another model."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
-        reason = shorten_name(" ".join(str(error).split()), MAX_REASON_LENGTH)
-        raise InvalidModel(f"{file} is not a state of this training run: {reason}", hint=HINT) from error
+    problem, told = f"{file} is not a state of this training run:", (*MALFORMED, RuntimeError)
+    return raising(InvalidModel, problem, HINT, told, lambda error: shorten_name(summarize(error, None), MAX_REASON))
 
 
 def _sha256(tensors: dict[str, Tensor], told: str) -> str:

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import torch
 
 from attnviz import store
-from attnviz.errors import InvalidModel
+from attnviz.errors import InvalidModel, describe_error, raising
 from attnviz.models.huggingface.weights import quietly
 
 QKVO = {f"attention.attention.{name}": name[0] for name in ("query", "key", "value")}  # as older releases had them
@@ -45,14 +45,11 @@ def _read(source: Path) -> tuple[Any, Any]:
     once: dict[str, Any] = {name: cache(getattr(gguf, name)) for name in ("GGUFReader", "get_tensor_name_map")}
     # Its bar is not one of those that `quietly` knows, and would come into ours.
     silent = patch.object(modeling_gguf_pytorch_utils, "tqdm", lambda each, **_: each, create=True)
-    try:
-        with patch.multiple(gguf, **once), silent:
-            model = AutoModelForCausalLM.from_pretrained(source.parent, dtype=torch.float32, **where)
-            return model, AutoTokenizer.from_pretrained(source.parent, **where)
-    except Exception as error:  # whatever the library lets through
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        problem = f"{source} cannot be converted: {reason}"
-        raise InvalidModel(problem, hint="Another transformers or gguf may do.") from error
+    problem, hint = f"{source} cannot be converted:", "Another transformers or gguf may do."
+    # Whatever the library lets through.
+    with raising(InvalidModel, problem, hint, (Exception,), describe_error), patch.multiple(gguf, **once), silent:
+        model = AutoModelForCausalLM.from_pretrained(source.parent, dtype=torch.float32, **where)
+        return model, AutoTokenizer.from_pretrained(source.parent, **where)
 
 
 def convert_dinov2(source: Path, folder: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from tokenizers import Encoding as Encoded
 
 from attnviz.document import Chat, refuse_chat
-from attnviz.errors import InvalidModel, InvalidOption, InvalidText
+from attnviz.errors import InvalidModel, InvalidOption, InvalidText, describe_error, raising
 from attnviz.models.sizes import count_kept
 from attnviz.models.tokenizer import EMPTY, Encoding
 from attnviz.models.tokenizer_bounds import reading_text
@@ -56,12 +56,9 @@ class HuggingFaceTokenizer:
         if not getattr(self._tokenizer, "chat_template", None):
             raise refuse_chat()
         asks = chat.messages[-1]["role"] != "assistant"
-        try:
-            written = self._tokenizer.apply_chat_template(chat.messages, tokenize=False, add_generation_prompt=asks)
-        except Exception as error:  # the template is a program of whoever made the model
-            reason = " ".join(str(error).split())[:200] or type(error).__name__
-            raise InvalidText(f"the template of this model refuses the messages: {reason}", hint=ROLES) from error
-        return str(written)
+        problem = "the template of this model refuses the messages:"  # a program of whoever made the model
+        with raising(InvalidText, problem, ROLES, (Exception,), describe_error):
+            return str(self._tokenizer.apply_chat_template(chat.messages, tokenize=False, add_generation_prompt=asks))
 
     def encode(
         self, text: str, pair: str | None = None, max_tokens: int | None = None, keep: KeepKind = "head"

@@ -223,8 +223,7 @@ def quietly(*, bars: bool = True) -> Iterator[None]:
     Its advice is for who calls it in Python, and its bars come even off a terminal.
     """
     os.environ["USE_HUB_KERNELS"] = "0"  # the library reads it once, where it is imported
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         from transformers.utils import logging
 
         logging.set_verbosity_error()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image, ImageChops, ImageOps, ImageStat
 
-from attnviz.errors import InvalidSource
+from attnviz.errors import InvalidSource, raising
 from attnviz.shapes import Grey
 
 THUMB = 480, 360  # pixels at most of a figure on a page that leads to it: sharp at half the size on a dense screen
@@ -78,14 +78,12 @@ def show_difference(before: bytes, after: bytes) -> str:
 
 def _open(data: bytes, max_pixels: int) -> Image.Image:
     """Open a PNG as four channels, red, green, blue and opacity."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of many pixels: that is for us to refuse
-        try:
-            with Image.open(BytesIO(data), formats=["PNG"]) as image:
-                if image.width * image.height > max_pixels:
-                    raise InvalidSource(f"a picture has {image.width} × {image.height} pixels", hint="Draw it smaller.")
-                return image.convert("RGBA")
-        except Image.DecompressionBombError as error:
-            raise InvalidSource("a picture has too many pixels", hint="Draw it smaller.") from error
-        except (OSError, SyntaxError, ValueError) as error:
-            raise InvalidSource("not a PNG that can be read") from error
+    with (
+        warnings.catch_warnings(action="ignore"),  # of many pixels: that is for us to refuse
+        raising(InvalidSource, "a picture has too many pixels", "Draw it smaller.", (Image.DecompressionBombError,)),
+        raising(InvalidSource, "not a PNG that can be read", told=(OSError, SyntaxError, ValueError)),
+        Image.open(BytesIO(data), formats=["PNG"]) as image,
+    ):
+        if image.width * image.height > max_pixels:
+            raise InvalidSource(f"a picture has {image.width} × {image.height} pixels", hint="Draw it smaller.")
+        return image.convert("RGBA")

@@ -21,8 +21,7 @@ from attnviz.renderers.figure.style import COLOURS, HAIRLINE, MAX_NUMBER, Sizes,
 from attnviz.renderers.figure.text import drawable, extent
 from attnviz.report import Chart
 
-with warnings.catch_warnings(), mpl.rc_context():
-    warnings.simplefilter("ignore")
+with warnings.catch_warnings(action="ignore"), mpl.rc_context():
     import pandas as pd
     import seaborn as sns
 

@@ -48,8 +48,7 @@ def stamp(text: str, size: float, dpi: int, colour: str = INK, up: bool = False,
     """
     font = open_fonts(bold)
     font.set_size(size, dpi)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph ", category=UserWarning)  # as in `style.drawing`
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # of glyphs, as in `style.drawing`
         font.set_text(" ", flags=LoadFlags.NO_HINTING)
         space = font.get_width_height()[0] / 64
         # Between spaces, which have no ink, the bitmap begins at a whole pixel; else the first glyph would be rounded

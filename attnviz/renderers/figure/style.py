@@ -36,8 +36,7 @@ def _import_matplotlib() -> None:
     environment = {name: value for name, value in os.environ.items() if name != "MPLBACKEND"}
     environment["MATPLOTLIBRC"] = str(data / "matplotlibrc")
     elsewhere = chdir(data) if exists(Path("matplotlibrc")) else nullcontext()
-    with warnings.catch_warnings(), mock.patch.dict(os.environ, environment, clear=True), elsewhere:
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"), mock.patch.dict(os.environ, environment, clear=True), elsewhere:
         import matplotlib.font_manager  # noqa: F401
 
 
@@ -184,8 +183,7 @@ def colour_map(name: str) -> Colormap:
     if name.removesuffix("_r") == LIFT:
         return _lift_map() if name == LIFT else _lift_map().reversed()
     if name.removesuffix("_r") in SEABORN_MAPS and name not in mpl.colormaps:
-        with warnings.catch_warnings(), mpl.rc_context():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"), mpl.rc_context():
             import seaborn.cm  # noqa: F401 - it makes them known to matplotlib, brings pandas and takes a second
     if name in mpl.colormaps:
         return mpl.colormaps[name]

@@ -96,8 +96,7 @@ def is_plain(text: str) -> bool:
 def _extent_of_100(text: str, bold: bool) -> Extent:
     font = open_fonts(bold)
     font.set_size(_EM, 72)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph ", category=UserWarning)  # as in `style.drawing`
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # of glyphs, as in `style.drawing`
         font.set_text(text, flags=LoadFlags.NO_HINTING)
     width, height = (length / 64 for length in font.get_width_height())
     descent = font.get_descent() / 64
