@@ -5,6 +5,7 @@ Every failure becomes one line of an error class that the caller chooses. Knows 
 
 import codecs
 import errno
+import hashlib
 import json
 import math
 import os
@@ -177,6 +178,12 @@ def read_bytes(path: Path, largest: float, invalid: type[InputError], hint: str 
     check_file_size(path, largest, invalid, hint)
     with _reading(path, invalid, hint), path.open("rb") as file:
         return file.read()
+
+
+def compute_sha256(file: Path) -> str:
+    """Return the sha256 of a file. Raises OSError."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def find_mark(start: bytes) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from attnviz import store
+from attnviz.bounded import compute_sha256
 from attnviz.models.loading import ModelReference
 from attnviz.specs import TextOptions
 from attnviz.text import Corpus, Document, load_corpus
@@ -52,8 +53,7 @@ class Inputs:
         for model in self.models:
             found |= model.inputs()
         for name, path in self.files.items():
-            with path.open("rb") as opened:
-                found[name] = hashlib.file_digest(opened, "sha256").hexdigest()
+            found[name] = compute_sha256(path)
         return found
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from attnviz.bounded import MAX_JSON, read_bytes
+from attnviz.bounded import MAX_JSON, compute_sha256, read_bytes
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models import FORMATS, MODELS
 from attnviz.models.attribution import Attributable
@@ -145,6 +145,5 @@ def digest(folder: Path, patterns: Sequence[str]) -> str:
     whole = hashlib.sha256()
     for file in sorted({file for pattern in patterns for file in folder.glob(pattern)}):
         if file.is_file():
-            with file.open("rb") as opened:
-                whole.update(f"{file.name} {hashlib.file_digest(opened, 'sha256').hexdigest()}".encode())
+            whole.update(f"{file.name} {compute_sha256(file)}".encode())
     return whole.hexdigest()

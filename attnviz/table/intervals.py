@@ -137,7 +137,7 @@ def p_value(t: float, degrees: int) -> float:
     """Return how often Student's t of so many degrees of freedom is as far from 0 by chance, on either side."""
     # With t = √n cot u its density goes as the sine of u to the power of n - 1 (Abramowitz & Stegun 1964, 26.7.3 and
     # 4). A tail is a range of u from 0: it has its digits, however small it is.
-    nodes, weights = _list_nodes()
+    nodes, weights = _list_nodes(128)
     width = atan2(sqrt(degrees), abs(t))
     whole = sqrt(pi) * exp(lgamma(degrees / 2) - lgamma((degrees + 1) / 2))
     return min(1.0, float(weights @ np.sin(width * (1 + nodes) / 2) ** (degrees - 1)) * width / whole)
@@ -161,7 +161,5 @@ def correct_p_values(p_values: Sequence[float]) -> list[float]:
     return found
 
 
-@cache
-def _list_nodes() -> tuple[np.ndarray, np.ndarray]:
-    """Return where the integral of a smooth curve from -1 to 1 is taken, and the weight of each place (Gauss 1814)."""
-    return np.polynomial.legendre.leggauss(128)
+# Where the integral of a smooth curve from -1 to 1 is taken, and the weight of each place (Gauss 1814).
+_list_nodes = cache(np.polynomial.legendre.leggauss)

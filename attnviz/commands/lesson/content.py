@@ -4,7 +4,6 @@ With them: the example of three tokens to be done by hand, with its published nu
 several heads help.
 """
 
-import json
 import tomllib
 from collections.abc import Sequence
 from importlib.resources import files
@@ -25,8 +24,6 @@ from attnviz.views import captions
 from attnviz.words import Language, phrase, say
 
 EXAMPLE = files("attnviz").joinpath("data/worked-example.toml")
-# Of the models that come with attnviz and docs/studies/capacity.json; a test writes it.
-MEASURED = files("attnviz.commands.lesson").joinpath("measured.json")
 MAX_TOKENS = 24  # of a sentence: with more, a table of every number is not read any more
 MAX_NUMBERS = 72_000  # of all models together: 340 kB of a page that may have 500
 MAX_HEADS = 8  # of which every choice is turned off
@@ -170,13 +167,3 @@ def _describe_heads(name: str, heads: Sequence[dict[str, Any]]) -> dict[str, Any
     sizes = {"nLayers": 1, "nHeads": len(heads), "dModel": sum(head["size"] for head in described)}
     layers = [{"number": 0, "heads": described}]
     return {"name": name, "trained": True, "projects": True, **sizes, "layers": layers}
-
-
-def describe_measured() -> dict[str, Any]:
-    """Return what models of several heads gave on reviews, and of sequences to recall.
-
-    Some sequences are to be tried: what two models report of them with any of their heads off, [sequence, choice,
-    letter]. Bit h of a choice says that head h is off.
-    """
-    found: dict[str, Any] = json.loads(MEASURED.read_bytes())
-    return found

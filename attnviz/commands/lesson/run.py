@@ -1,7 +1,10 @@
 """`attnviz lesson`: one sentence as a page to learn from."""
 
+import json
+from importlib.resources import files
+
 from attnviz import store
-from attnviz.commands.lesson.content import describe_example, describe_measured, describe_sentence
+from attnviz.commands.lesson.content import describe_example, describe_sentence
 from attnviz.commands.lesson.inputs import split_out
 from attnviz.commands.lesson.spec import LessonSpec
 from attnviz.inputs import Inputs
@@ -11,6 +14,10 @@ from attnviz.running import Events, Result
 from attnviz.words import LANGUAGE_TAGS, list_phrases, phrase
 
 ROOM = "attnviz.commands.lesson.page"
+# What models of several heads gave on reviews, and of sequences to recall: of the models that come with attnviz and
+# docs/studies/capacity.json; a test writes it. Some sequences are to be tried: what two models report of them with any
+# of their heads off, [sequence, choice, letter]. Bit h of a choice says that head h is off.
+MEASURED = files("attnviz.commands.lesson").joinpath("measured.json")
 PARTS = ("page", "choose", "see", "off", "judge", "blur", "heads", "when")  # of the table of words
 BY_HAND = "The same steps in text, of any head: attnviz explain --by-hand."
 
@@ -26,7 +33,7 @@ def lesson(spec: LessonSpec, inputs: Inputs) -> Events:
         "language": language,
         "words": list_phrases(language, *PARTS),
         **found,
-        **describe_measured(),
+        **json.loads(MEASURED.read_bytes()),
     }
     _, name = split_out(spec.figure.out)
     strings = {

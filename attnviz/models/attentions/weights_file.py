@@ -4,7 +4,6 @@ A file and an object of Python are the same here: arrays by name, and texts besi
 those whose rows sum to 1 are meant.
 """
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attnviz.bounded import MAX_JSON, exists, format_bytes, parse_json, read_bytes
+from attnviz.bounded import MAX_JSON, compute_sha256, exists, format_bytes, parse_json, read_bytes
 from attnviz.display import escape_for_display, list_first
 from attnviz.errors import InvalidOption, InvalidRecord, InvalidSelection, TooLarge
 from attnviz.models.attentions.objects import EMPTY, join_by_number, list_object, load_torch, to_array
@@ -84,9 +83,7 @@ def read_weights(given: Any, asked: WeightsRequest, check: Check = check_size) -
         else:
             arrays = list_object(load_torch(path, kind))
         found = _read(arrays, asked, name, check)
-        with path.open("rb") as file:
-            revision = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
-    return replace(found, name=path.name, revision=revision)
+        return replace(found, name=path.name, revision=f"sha256:{compute_sha256(path)}")
 
 
 def _read(listed: Iterable[FileArray], asked: WeightsRequest, name: str, check: Check) -> FileWeights:

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from attnviz.bounded import MAX_JSON, MAX_VOCABULARY, check_file_size, check_room, is_file, read_bytes
+from attnviz.bounded import MAX_JSON, MAX_VOCABULARY, check_file_size, check_room, compute_sha256, is_file, read_bytes
 from attnviz.errors import InvalidModel, raising
 from attnviz.models import MODELS
 from attnviz.models.sizes import FLOAT32
@@ -215,9 +215,3 @@ def _weights(folder: Path) -> Iterator[Path]:
         if not is_file(folder / name):
             raise InvalidModel(f"{folder} lacks {name}, which {INDEX} names", hint=AGAIN)
         yield folder / name
-
-
-def compute_sha256(file: Path) -> str:
-    """Return the sha256 of a file."""
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from attnviz import store
-from attnviz.bounded import MAX_JSON, check_file_size, check_room, is_file, read_bytes
+from attnviz.bounded import MAX_JSON, check_file_size, check_room, compute_sha256, is_file, read_bytes
 from attnviz.display import pluralize
 from attnviz.errors import InvalidModel, raising
-from attnviz.models.huggingface.files import REMOVE, WEIGHTS, ModelFiles, compute_sha256, find_files
+from attnviz.models.huggingface.files import REMOVE, WEIGHTS, ModelFiles, find_files
 from attnviz.models.huggingface.reference import HuggingFaceReference
 from attnviz.models.loading import refuse_sizes
 from attnviz.models.sizes import FLOAT32

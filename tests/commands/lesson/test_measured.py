@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.commands.lesson import content
-from attnviz.commands.lesson.content import describe_measured
+from attnviz.commands.lesson.run import MEASURED
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.loading import find_model
 from attnviz.specs import ModelOptions
 from tests import study
 from tests.browser import Opened
 
-FILE = Path(str(content.MEASURED))
-RECALL = describe_measured()["recall"]
+FILE = Path(str(MEASURED))
+QUOTED = json.loads(FILE.read_bytes())
+RECALL = QUOTED["recall"]
 
 
 def interval(shares: list[float]) -> list[float]:
@@ -104,7 +104,7 @@ def test_what_was_measured_is_quoted_to_the_letter() -> None:
     quoted = {"reviews": list(map(quote_card, (1, 2, 4, 8))), "capacity": quote_study(), "recall": recall}
     if os.environ.get("ATTNVIZ_WRITE_README"):
         FILE.write_text(json.dumps(quoted, separators=(",", ":")) + "\n", encoding="utf-8")
-    assert describe_measured() == quoted
+    assert json.loads(FILE.read_bytes()) == quoted
 
 
 # --- The task on which several heads help, to try: sequences as the models were trained on, and what these report ---
@@ -142,7 +142,7 @@ def test_what_is_reported(page: Opened, sequence: int, off: tuple[int, ...]) -> 
 
 
 def test_one_head_fails_as_often_as_was_measured() -> None:
-    shares = describe_measured()["capacity"]["shares"][-1]
+    shares = QUOTED["capacity"]["shares"][-1]
     values = [each["values"] for each in RECALL["sequences"]]
     for model, (share, _, _) in zip(RECALL["models"], (shares[0], shares[-1]), strict=True):
         reported = np.array(model["reported"])[:, 0]
