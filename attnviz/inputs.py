@@ -12,6 +12,7 @@ from pathlib import Path
 
 from attnviz import store
 from attnviz.bounded import compute_sha256
+from attnviz.errors import InvalidOption
 from attnviz.models.loading import ModelReference
 from attnviz.specs import TextOptions
 from attnviz.text import Corpus, Document, load_corpus
@@ -71,6 +72,14 @@ def read_inputs(models: Sequence[ModelReference], text: TextOptions, *, every: b
     notices = (said for model in models for said in model.find_notices([each.text for each in documents]))
     corpus = replace(corpus, notices=tuple(dict.fromkeys((*corpus.notices, *notices))))
     return Inputs(tuple(models), corpus, documents, folder=folder)
+
+
+def read_one_text(models: Sequence[ModelReference], text: TextOptions, out: str, where: str) -> Inputs:
+    """Read the text of a command that takes one. Raises as `read_inputs` does, and InvalidOption for several."""
+    inputs = read_inputs(models, text, every=text.inline, out=out)
+    if len(inputs.documents) != 1:
+        raise InvalidOption(f"{len(inputs.documents)} texts, where {where}", hint="--index chooses one.")
+    return inputs
 
 
 def _digest(documents: Iterable[Document]) -> str:

@@ -23,24 +23,21 @@ from attnviz.options import list_values, replace_values
 from attnviz.registry import load
 from attnviz.renderers.documents import csv, markdown
 from attnviz.report import Report
-from attnviz.running import Command, Result
+from attnviz.running import Result
 from attnviz.running.local_executor import WorkerDied
 from attnviz.running.versions import read_versions
 from attnviz.store.manifest import Entry, File, TextNumbers
 
 REPORT = "report.md"
+BY_NAME = {command.name: command for command in COMMANDS}
 
 
 def read_job(job: Job, out: Path) -> Inputs:
     """Read what the job reads, to be written to `out`. Raises as its command does for what it refuses."""
-    command = _command(job)
+    command = BY_NAME[job.command]
     assert command.inputs is not None  # of every command that a config may name
     inputs: Inputs = load(command.inputs)(_write_to(job.spec, out))
     return inputs
-
-
-def _command(job: Job) -> Command:
-    return next(command for command in COMMANDS if command.name == job.command)
 
 
 def fingerprint(job: Job, inputs: dict[str, str]) -> str:
@@ -57,7 +54,7 @@ def run_job(job: Job, folder: Path) -> Entry:
     out = folder / job.name
     inputs, files, warnings = read_job(job, out).sha256(), list[Path](), list[str]()
     numbers: list[TextNumbers] = []
-    for event in start_command(_command(job), _write_to(job.spec, out)):
+    for event in start_command(BY_NAME[job.command], _write_to(job.spec, out)):
         warnings += event.notices
         if isinstance(event, Result):
             files += event.files
@@ -91,7 +88,7 @@ def _write_to(spec: Any, out: Path) -> Any:
 def _write_documents(report: Report, result: Result, folder: Path, job: Job) -> Iterator[Path]:
     """Write the rows if they have a name, the report as Markdown with the PNGs; yield the files."""
     store.make_folder(folder)
-    rows = _command(job).rows
+    rows = BY_NAME[job.command].rows
     pictures = {file.stem: file.relative_to(folder).as_posix() for file in result.files if file.suffix == ".png"}
     documents = {rows: "".join(csv.lines(result.rows))} if rows else {}
     for name, text in (documents | {REPORT: markdown.document(report, pictures)}).items():

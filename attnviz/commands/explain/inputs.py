@@ -4,7 +4,7 @@ import re
 
 from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.errors import InvalidOption
-from attnviz.inputs import Inputs, read_inputs
+from attnviz.inputs import Inputs, read_one_text
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import AttentionModel, Traceable
@@ -28,11 +28,7 @@ def explain_inputs(spec: ExplainSpec) -> Inputs:
         _check_head(spec)
     else:
         reference = check_answering(spec, reference)
-    inputs = read_inputs([reference], spec.text, every=spec.text.inline, out=spec.figure.out)
-    if len(inputs.documents) != 1:
-        found = f"{len(inputs.documents)} texts, where one is explained at a time"
-        raise InvalidOption(found, hint="--index chooses one.")
-    return inputs
+    return read_one_text([reference], spec.text, spec.figure.out, "one is explained at a time")
 
 
 def works_by_hand(spec: ExplainSpec, reference: ModelReference) -> bool:

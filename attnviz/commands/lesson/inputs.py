@@ -6,7 +6,7 @@ from pathlib import Path
 from attnviz import store
 from attnviz.commands.lesson.spec import NAME, OF_PAGE, LessonSpec
 from attnviz.errors import InvalidModel, InvalidOption
-from attnviz.inputs import Inputs, read_inputs
+from attnviz.inputs import Inputs, read_one_text
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Traceable
 from attnviz.options import find_changed
@@ -40,11 +40,7 @@ def lesson_inputs(spec: LessonSpec) -> Inputs:
         if not reference.works_by_hand:
             raise InvalidModel(f"{reference} cannot be worked out by hand", hint=KINDS)
         reference.check(Traceable)
-    inputs = read_inputs(references, spec.text, every=spec.text.inline, out=folder)
-    if len(inputs.documents) != 1:
-        found = f"{len(inputs.documents)} texts, where a lesson is of one sentence"
-        raise InvalidOption(found, hint="--index chooses one.")
-    return inputs
+    return read_one_text(references, spec.text, folder, "a lesson is of one sentence")
 
 
 def split_out(out: str) -> tuple[str, str]:

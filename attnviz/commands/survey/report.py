@@ -181,8 +181,7 @@ def _extremes(survey: Survey, top: int, telling: Sequence[heads.Head]) -> Iterat
         title = f"Extreme texts by {measure.title} ({measure.unit})"
         title += " for their length" if numbers.select(measure=measure.name).array("slope").any() else ""
         title += " (all heads: --json)" if is_short else ""
-        headers = map(Column, ("layer", "head", "extreme", "--index", "value"))
-        columns = (*headers, Column("tokens"), Column("first words"))
+        columns = tuple(map(Column, ("layer", "head", "extreme", "--index", "value", "tokens", "first words")))
         yield Table(f"extremes-{measure.name}", title, "facts", columns, tuple(rows), is_detail=True)
 
 
