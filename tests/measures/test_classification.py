@@ -12,14 +12,12 @@ from attnviz.measures.classification import (
     calibration_error,
     confusion_matrix,
     draw_calibrated_error,
-    f1,
     find_occurring_labels,
     log_loss,
     macro_f1,
 )
 
 NONE = np.array([], dtype=np.int64)
-BY_HAND = np.array([[3, 1], [2, 4]])  # 3 of 4 of the first label are found, and 4 of 6 of the second
 
 
 def labels(*values: int) -> np.ndarray:
@@ -44,18 +42,6 @@ def test_confusion_by_hand() -> None:
 def test_a_label_that_is_not_there_is_not_counted_as_another(gold: int, predicted: int) -> None:
     with pytest.raises(AssertionError, match="not there"):
         confusion_matrix(labels(gold), labels(predicted), 2)
-
-
-def test_f1_by_hand() -> None:
-    assert f1(BY_HAND).tolist() == pytest.approx([6 / 9, 8 / 11])
-    assert macro_f1(BY_HAND) == pytest.approx((6 / 9 + 8 / 11) / 2)
-
-
-def test_a_label_that_neither_occurs_nor_is_predicted_has_0_and_is_left_out() -> None:
-    counts = confusion_matrix(labels(0, 2), labels(0, 2), 4)
-    assert f1(counts).tolist() == [1, 0, 1, 0]
-    assert find_occurring_labels(counts).tolist() == [True, False, True, False]
-    assert macro_f1(counts) == 1
 
 
 def test_a_label_that_is_only_predicted_counts() -> None:

@@ -36,6 +36,7 @@ def test_a_row_is_cut_to_what_stands_around_its_query_and_its_key() -> None:
     weights[..., 5] = 0.5
     row = read_row(record(weights, tokens(*map(str, range(n)))), 0, 0, 40, np.arange(n) == 0)
     assert row["keys"] == choose_shown(40, 5, n) == [*range(2, 9), *range(24, 45)]
+    assert choose_shown(1, 3, 5) == [0, 1, 2, 3, 4]
     assert row["weights"][3] == pytest.approx(0.5)
     assert (row["n_keys"], row["to_first"]) == (n, pytest.approx(0.5 / (n - 1)))
     entropy = -0.5 * np.log(0.5) - 0.5 * np.log(0.5 / (n - 1))

@@ -119,8 +119,6 @@ def test_measures_by_name_by_level_and_all_that_the_maps_have() -> None:
     assert names(across, ["all"]) == [measure.name for measure in MEASURES if not measure.self_attention_only]
     for level in ("head", "layer"):
         assert names(maps, ["vendi_score", "peak"], level) == ["peak" if level == "head" else "vendi_score"]
-    with pytest.raises(InvalidOption, match="Did you mean 'entropy'"):
-        measure_maps(maps, ["entrpy"])
     with pytest.raises(InvalidOption, match="to_self needs self-attention"):
         measure_maps(across, ["all", "to_self"])
 

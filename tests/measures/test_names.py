@@ -7,7 +7,7 @@ import pytest
 
 import attnviz
 from attnviz.commands.survey.measure import measure_heads
-from attnviz.errors import InvalidOption, NotMeasurable
+from attnviz.errors import NotMeasurable
 from attnviz.measures import measure_maps
 from attnviz.measures.patterns import find_own_brackets, name_heads, strip_pieces
 from attnviz.records import Tokens
@@ -113,8 +113,6 @@ def test_the_measure_is_of_closing_brackets() -> None:
     with pytest.raises(NotMeasurable, match="no bracket of this text is closed"):
         measure_maps(none, ["to_own_bracket"])
     assert list(measure_heads(none, ["to_own_bracket", "peak"])) == ["peak"]
-    with pytest.raises(InvalidOption, match="self-attention"):
-        measure_maps(cross_maps(), ["to_own_bracket"])
 
 
 def test_known_heads_of_a_real_encoder() -> None:

@@ -12,7 +12,7 @@ from safetensors.numpy import load, save
 
 import attnviz
 from attnviz import store
-from attnviz.errors import InvalidOption, InvalidRecord, TooLarge
+from attnviz.errors import InvalidRecord, TooLarge
 from attnviz.measures import measure_maps
 from attnviz.records import AttentionMaps, factored, walk
 from attnviz.records.factored import FactoredMaps
@@ -91,11 +91,6 @@ def test_more_weights_than_there_is_room_for_are_not_worked_out(monkeypatch: pyt
     with pytest.raises(TooLarge, match="weights are more than the"):
         _ = found.weights
     assert found.rows(0, 1, slice(3, 5)).shape == (2, len(found.keys))
-
-
-def test_a_model_without_q_and_k_is_refused() -> None:
-    with pytest.raises(InvalidOption, match="dot has no q and k"):
-        attnviz.attention(TEXT, model="dot", factored=True)
 
 
 DAMAGE = [  # statements that leave what no model gives, and what is said of it

@@ -14,7 +14,6 @@ from attnviz.commands.survey.files import MOMENTS, load_files
 from attnviz.commands.survey.moments import KINDS, N_MOMENTS, mix_hashes
 from attnviz.commands.survey.tables import COLUMNS, DIFFERENCES, KEYS
 from attnviz.errors import InvalidRecord
-from attnviz.measures.notable import choose_shown
 from attnviz.records import AttentionMaps, Tokens
 from attnviz.report import Chart, Note
 from attnviz.specs import TextOptions
@@ -85,11 +84,6 @@ def test_moments_are_those_of_a_plain_loop(surveyed: Path, read: tuple[tuple[str
     assert len({each[1:] for each in drawn}) == N_MOMENTS  # the same ones for all heads
 
 
-def test_the_key_that_a_row_looks_at_is_shown_however_far_away() -> None:
-    assert choose_shown(40, 5, 60) == [*range(2, 9), *range(24, 45)]
-    assert choose_shown(1, 3, 5) == [0, 1, 2, 3, 4]
-
-
 def test_without_texts_the_file_holds_no_word(tmp_path: Path) -> None:
     run(tmp_path, no_text=True)
     files = [*tmp_path.glob("*.parquet")]
@@ -130,13 +124,12 @@ def test_tokens_that_are_bytes_of_one_character_are_shown_once() -> None:
 # --- What it costs to do without heads: which are shown, in which order, and what is said to be beyond chance ---
 
 
-def survey_of(means: list[float], p_values: list[float], half: float | None = 0.01) -> Any:
+def survey_of(means: list[float], p_values: list[float]) -> Any:
     """Return what is shown of a survey of 40 texts, of layers of eight heads."""
     rows: list[dict[str, object]] = []
     for place, (mean, p_value) in enumerate(zip(means, p_values, strict=True)):
-        low, high = (None, None) if half is None else (mean - half, mean + half)
         said = {"measure": "without_head_zero", "layer": place // 8, "head": place % 8, "n": 40, "p_value": p_value}
-        rows.append({**said, "mean": mean, "low": low, "high": high})
+        rows.append({**said, "mean": mean, "low": mean - 0.01, "high": mean + 0.01})
     tables = SimpleNamespace(numbers=Numbers.from_rows(rows, [*KEYS], COLUMNS))
     return SimpleNamespace(tables=tables, texts=range(40))
 

@@ -57,20 +57,6 @@ def white(height: int = 40, width: int = 60) -> np.ndarray:
     return np.full((height, width, 3), 255)
 
 
-def test_the_same_pixels_are_the_same_whatever_the_bytes() -> None:
-    one, other = png(white()), png(white(), compress_level=0)
-    assert one != other
-    assert compare(one, other) == (((60, 40), (60, 40)), 0, 0)
-
-
-def test_one_pixel_is_found() -> None:
-    pixels = white()
-    pixels[10, 20] = [255, 0, 255]
-    found = compare(png(white()), png(pixels))
-    assert found.n_pixels == 1
-    assert found.rms == pytest.approx(255 / np.sqrt(40 * 60 * 4))
-
-
 def test_of_another_size_nothing_else_is_said() -> None:
     assert compare(png(white(40, 60)), png(white(45, 50))) == (((60, 40), (50, 45)), 0, 0)
 
