@@ -80,12 +80,18 @@ def run_cli(tmp_path: Path, pytestconfig: pytest.Config) -> RunCli:
 
 
 @pytest.fixture
-def run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunHere:
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """`tmp_path`, which the test runs in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def run_here(here: Path, capsys: pytest.CaptureFixture[str]) -> RunHere:
     """Runs `attnviz …` in `tmp_path` without a process of its own."""
     # Not above: pytest may read this file before it has set up what torch and our modules are imported under.
     from tests.attacks import endings
 
-    monkeypatch.chdir(tmp_path)
     return partial(endings.run_here, capsys)
 
 

@@ -43,8 +43,7 @@ def attentions(n_rows: int = 1, n: int = 3, n_layers: int = 2) -> tuple[torch.Te
 
 
 @pytest.mark.parametrize("module", DOCUMENTED)
-def test_examples_in_docstrings_run(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_examples_in_docstrings_run(module: str, here: Path) -> None:
     found = doctest.testmod(import_module(f"attnviz.{module}"))
     assert found.attempted > 1
     assert found.failed == 0

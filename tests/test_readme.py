@@ -176,11 +176,10 @@ def test_chinese_pages_say_the_numbers_of_the_study_and_of_the_example(
 @pytest.mark.parametrize(
     "document", [document for document in DOCUMENTS if blocks("python", document)], ids=lambda path: path.name
 )
-def test_every_example_in_python_runs(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_every_example_in_python_runs(document: Path, here: Path) -> None:
     names = run_examples(document)
     if document.name == "recipes.md":
-        assert load(tmp_path / "mine.safetensors").weights.shape == (2, 4, 3, 3)
+        assert load(here / "mine.safetensors").weights.shape == (2, 4, 3, 3)
         assert [names[block][0].weights.shape for block in ("written", "seen", "looked")] == [
             (2, 4, 3, 3),
             (2, 4, 10, 10),

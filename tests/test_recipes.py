@@ -102,8 +102,7 @@ PAGE = (ROOT / "docs/recipes.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("recipe", re.findall(r"^## (.+)\n(?:(?!^## ).*\n)*?```py\n", PAGE, re.MULTILINE))
-def test_a_recipe_runs_as_it_is_written(recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_recipe_runs_as_it_is_written(recipe: str, here: Path) -> None:
     package, given = RECIPES[recipe]
     names = given(pytest.importorskip(package, reason=f"needs {package}"))
     (code,) = re.findall(r"```py\n(.*?)```", PAGE.partition(f"\n## {recipe}\n")[2].partition("\n## ")[0], re.DOTALL)

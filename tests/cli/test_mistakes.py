@@ -7,7 +7,7 @@ import pytest
 
 from attnviz.cli.sentence import complete_line
 from attnviz.commands import COMMANDS
-from tests.attacks.endings import RunHere, run_here, worked
+from tests.attacks.endings import RunHere, worked
 
 MISTAKES = (
     # commands and options
@@ -62,16 +62,13 @@ MISTAKES = (
 
 
 @pytest.mark.parametrize(("line", "way"), MISTAKES, ids=[line for line, _ in MISTAKES])
-def test_a_mistake_ends_with_the_way_that_works(
-    line: str, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    run = run_here(capsys, *shlex.split(line))
+def test_a_mistake_ends_with_the_way_that_works(line: str, way: str, attnviz: RunHere, here: Path) -> None:
+    run = attnviz(*shlex.split(line))
     assert (run.exit_code, run.stdout) == (2, "")
     assert run.stderr.startswith("error: ")
     assert run.stderr.count("\n") == 1
     assert way in run.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert list(here.iterdir()) == []
 
 
 # --- A line without a command: a sentence is drawn as a page, and words that people try are answered ---
@@ -92,8 +89,8 @@ def test_a_mistake_ends_with_the_way_that_works(
         ("--version", "--version"),
     ],
 )
-def test_what_is_meant(line: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("here")
+def test_what_is_meant(line: str, found: str) -> None:
     for name in ("review.txt", "mine.safetensors"):
         Path(name).touch()
     assert complete_line(shlex.split(line), [each.name for each in COMMANDS], ("--version",)) == shlex.split(found)

@@ -170,9 +170,8 @@ def test_what_it_cannot_do_and_what_cannot_be_chosen_is_refused_before_it_is_con
     assert not find_folder(tiny).parent.exists()
 
 
-def test_a_name_comes_before_a_folder(tiny: PackagedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made.saved(tmp_path / "smollm2", "gpt2")
-    monkeypatch.chdir(tmp_path)
+def test_a_name_comes_before_a_folder(tiny: PackagedModel, here: Path) -> None:
+    made.saved(here / "smollm2", "gpt2")
     assert isinstance(find_model(TINY), ConvertedReference)
     assert str(find_model(replace(TINY, model="./smollm2"))) == "smollm2"
     assert not isinstance(find_model(replace(TINY, model="./smollm2")), ConvertedReference)

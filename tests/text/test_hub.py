@@ -113,9 +113,8 @@ def test_a_proxy_stands_for_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
         opened("imdb")
 
 
-def test_a_folder_of_the_same_name_is_mentioned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "imdb").mkdir()
+def test_a_folder_of_the_same_name_is_mentioned(here: Path) -> None:
+    (here / "imdb").mkdir()
     with pytest.raises(InvalidSource, match=r"the folder here is --dataset \./imdb"):
         opened("imdb")
 

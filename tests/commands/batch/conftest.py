@@ -19,9 +19,8 @@ def load(path: Path) -> BatchPlan:
 
 
 @pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+def write(here: Path) -> Write:
     """Writes a config into the current folder, which is empty, and gives its relative path."""
-    monkeypatch.chdir(tmp_path)
 
     def write(content: str | bytes, name: str = "c.yaml") -> Path:
         path = Path(name)

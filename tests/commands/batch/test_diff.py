@@ -26,14 +26,9 @@ from tests.commands.batch import batches
 from tests.events import report, result
 from tests.made import cross_maps, random_maps
 
+pytestmark = pytest.mark.usefixtures("here")
 LONG = "the film was not good , but the acting saved it and the cast was fine . " * 2
 SPEC = DiffSpec(before="a.safetensors", after="b.safetensors")
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def records(one: AttentionMaps, other: AttentionMaps) -> None:

@@ -41,12 +41,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def pair(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def pair(made: Path, here: Path) -> Path:
     """A folder with the same batch twice, as `baseline` and as `figures`; the tests run in it."""
     for name in ("baseline", "figures"):
-        shutil.copytree(made, tmp_path / name)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+        shutil.copytree(made, here / name)
+    return here
 
 
 def diffed(tolerances: Tolerances = Tolerances()) -> Diff:  # noqa: B008, frozen

@@ -18,8 +18,7 @@ DRAWN = ("--dpi", "40", "--table", "none")
 
 
 @pytest.fixture(autouse=True)
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def files(here: Path) -> None:
     np.save("cross.npy", CROSS)
     np.save("square.npy", SQUARE)
     torch.save(torch.tensor(SQUARE), "square.pt")

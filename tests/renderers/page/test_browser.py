@@ -20,7 +20,8 @@ from attnviz.specs import FigureOptions
 from tests.attacks.endings import RunHere, worked
 from tests.browser import WIDTHS, Open, Opened, number_in
 from tests.made import HOSTILE, cross_maps, random_maps, record, report, tokens
-from tests.renderers.page.test_html import LOG, attacked
+from tests.renderers.figure.reports import LOG
+from tests.renderers.page.test_html import attacked
 from tests.renderers.page.test_look import uneven
 from tests.views.test_mean import show
 
@@ -337,14 +338,11 @@ def _command(page: Opened) -> list[str]:
     return shlex.split(page.page.inner_text("#command"))
 
 
-def test_the_command_that_a_page_shows_draws_what_is_seen(
-    shown: Open, run_here: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_that_a_page_shows_draws_what_is_seen(shown: Open, run_here: RunHere, tmp_path: Path) -> None:
     """By a process of its own, from the record beside the page."""
     asked = ["--text", "the film was not good", "--heads", "8", "--theme", "dark", "--scale", "fixed", "--drop-first"]
     asked += ["--head", "1-3", "--head", "5", "--rollout"]
     worked(run_here("heatmap", *asked, "--format", "html", "-q", "--out", str(tmp_path)))
-    monkeypatch.chdir(tmp_path)
     heads, whole = (
         ["--head", "1-3", "--head", "5"],
         ["overview.png", *(f"layer-{layer}-head-{n}.png" for layer in (0, 1) for n in (1, 2, 3, 5))],
