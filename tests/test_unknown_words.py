@@ -14,15 +14,12 @@ from attnviz.options import build
 from attnviz.report import Report
 from attnviz.running import Progress, Result
 from tests.events import data, report, result
+from tests.made import notes
 from tests.starting import attribute, compare, heatmap, predict, survey
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 STRANGE = "这部电影 太好看了"  # 8 tokens, none of them known
 HALF, LESS = "这 a 部 film", "a 这 good film"
-
-
-def said(found: Report) -> str:
-    return " ".join(note.text for note in found.notes)
 
 
 def test_a_text_of_unknown_words_has_no_label() -> None:
@@ -33,10 +30,10 @@ def test_a_text_of_unknown_words_has_no_label() -> None:
     shown = report(predict_texts(STRANGE, HALF, LESS, "a good film"))
     (table,) = (table for table in shown.tables if table.name == "predictions")
     assert [row[1] for row in table.rows] == ["-", "-", "positive", "positive"]
-    assert "11 of 19 tokens, in 3 of 4 texts" in said(shown)
-    assert "2 of 4 texts are not judged" in said(shown)
-    assert "attnviz train" in said(shown)
-    assert "UNK" not in said(report(predict_texts("a good film")))
+    assert "11 of 19 tokens, in 3 of 4 texts" in notes(shown)
+    assert "2 of 4 texts are not judged" in notes(shown)
+    assert "attnviz train" in notes(shown)
+    assert "UNK" not in notes(report(predict_texts("a good film")))
 
 
 def predict_texts(*texts: str) -> Result:
@@ -50,13 +47,13 @@ def test_what_is_not_judged_counts_for_no_accuracy(tmp_path: Path) -> None:
     assert (found["scored"], found["texts"]) == (2, 3)
     compared = result(compare(build(CompareSpec, models=("single", "multi"), dataset=str(file), out=str(tmp_path))))
     assert data(compared)["models"][0]["accuracy"] == 1.0
-    assert " of 2 judged (others: half unknown) and single" in said(report(compared))
+    assert " of 2 judged (others: half unknown) and single" in notes(report(compared))
 
 
 def test_models_that_all_know_no_word_are_not_compared(tmp_path: Path) -> None:
     with pytest.raises(InvalidText, match="none of single, multi:8 reads the text"):
         compare_text(STRANGE, tmp_path / "1")
-    assert "reads it as" in said(compare_text("good", tmp_path / "2"))
+    assert "reads it as" in notes(compare_text("good", tmp_path / "2"))
 
 
 def test_a_model_that_knows_no_word_is_not_compared(tmp_path: Path) -> None:
@@ -88,7 +85,7 @@ def test_heads_get_no_names_from_unknown_words(tmp_path: Path) -> None:
         (table,) = (table for table in found.tables if table.role == "heads")
         looks = {row[[column.header for column in table.columns].index("looks at")] for row in table.rows}
         assert looks == names if names else "-" not in looks
-        assert ("heads get no names" in said(found)) == bool(names)
+        assert ("heads get no names" in notes(found)) == bool(names)
     for text, is_labelled in ((STRANGE, False), ("a good film about the sea", True)):
         spec = build(SurveySpec, text=(text,) * 12, model="multi:8", out=str(tmp_path / text[:3]))
         labels = [head["label"] for head in data(result(survey(spec)))["heads"]]

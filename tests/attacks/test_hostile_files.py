@@ -116,8 +116,6 @@ def test_one_text_of_a_parquet_file_is_bounded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("n_labels", [10**9, 1e12])
 def test_labels_of_a_config_are_bounded(n_labels: float, tmp_path: Path) -> None:
-    import torch
-
     if not STORIES.exists():
         pytest.skip("needs ../shared/models")
     copy = tmp_path / "model"
@@ -168,25 +166,20 @@ def other_tensors(file: Path) -> None:
     save_file({**load_file(file), "surplus": torch.zeros(1)}, file)
 
 
-def fewer_tensors(file: Path) -> None:
-    tensors = load_file(file)
-    del tensors["output.weight"]
-    save_file(tensors, file)
+def without(name: str) -> Damage:
+    """A tensor less."""
+
+    def change(file: Path) -> None:
+        tensors = load_file(file)
+        del tensors[name]
+        save_file(tensors, file)
+
+    return change
 
 
 def not_numbers(file: Path) -> None:
     tensors = load_file(file)
     tensors |= {name: tensor * torch.nan for name, tensor in tensors.items() if tensor.is_floating_point()}
-    save_file(tensors, file)
-
-
-def holes(file: Path) -> None:
-    os.truncate(file, 10**11)
-
-
-def no_scale(file: Path) -> None:
-    tensors = load_file(file)
-    del tensors["encoder.embedding.words.weight.scale"]
     save_file(tensors, file)
 
 
@@ -207,16 +200,16 @@ MISMATCHES: dict[str, tuple[str, Damage, str]] = {
     "a width beyond all memory": (CONFIG, config(d_model=2**40, n_heads=1), CONFIG),
     "a width whose divisors nobody finds": (CONFIG, config(d_model=10**15 + 1, n_heads=7), CONFIG),
     "a width beyond all numbers": (CONFIG, config(d_model=10**30), CONFIG),
-    "weights of 100 GB, all holes": (WEIGHTS, holes, WEIGHTS),
+    "weights of 100 GB, all holes": (WEIGHTS, lambda file: os.truncate(file, 10**11), WEIGHTS),
     "no layers": (CONFIG, config(n_layers=0), CONFIG),
     "fewer words": (CONFIG, config(n_words=4), VOCABULARY),
     "a version to come": (CONFIG, schema, CONFIG),
     "an unknown setting": (CONFIG, config(code="import os"), CONFIG),
     "surplus tensors": (WEIGHTS, other_tensors, WEIGHTS),
-    "missing tensors": (WEIGHTS, fewer_tensors, WEIGHTS),
+    "missing tensors": (WEIGHTS, without("output.weight"), WEIGHTS),
     "weights that are no numbers": (WEIGHTS, not_numbers, "numbers that are not finite"),
     "weights that are all 0": (WEIGHTS, zeros, "temperature 0 in"),
-    "int8 without a scale": (WEIGHTS, no_scale, WEIGHTS),
+    "int8 without a scale": (WEIGHTS, without("encoder.embedding.words.weight.scale"), WEIGHTS),
     "an unknown norm": (CONFIG, config(norm="none"), CONFIG),
     "a larger vocabulary": (VOCABULARY, another_vocabulary, VOCABULARY),
 }

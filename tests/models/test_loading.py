@@ -19,7 +19,6 @@ from attnviz.models.loading import find_model, folder_name
 from attnviz.models.protocols import AttentionModel, Classifies, Traceable
 from attnviz.specs import ModelOptions
 from tests import pretrained
-from tests import pretrained as made
 from tests.hub import GATED, REVISION, Hub, ask, running
 
 
@@ -154,7 +153,7 @@ for name, room in json.loads(sys.argv[1]):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made.saved(tmp_path_factory.mktemp("whole") / "bert", "bert")
+    return pretrained.saved(tmp_path_factory.mktemp("whole") / "bert", "bert")
 
 
 def asked(cache: Path, *names: str, room: float = 4.0, **environment: str) -> list[Any]:

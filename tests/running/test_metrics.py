@@ -18,10 +18,7 @@ from attnviz.errors import InvalidModel
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.loading import find_model
 from attnviz.options import build
-from attnviz.records.answers import (
-    History,
-    Point,
-)
+from attnviz.records.answers import History, Point
 from attnviz.records.head_names import NO_NAME
 from attnviz.renderers.documents.markdown import document
 from attnviz.report import HeatmapGrid

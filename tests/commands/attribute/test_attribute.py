@@ -19,11 +19,11 @@ from attnviz.models.attribution import METHODS
 from attnviz.options import build
 from attnviz.records import Provenance
 from attnviz.renderers.terminal.show import Screen, lines
-from attnviz.report import Heatmap, Note, Report
+from attnviz.report import Heatmap, Report
 from attnviz.running import Progress, Result
 from attnviz.table.numbers import Numbers
 from tests import events as of
-from tests.made import known, unpack_page
+from tests.made import known, notes, unpack_page
 from tests.pretrained import saved
 from tests.starting import attribute
 
@@ -82,8 +82,7 @@ def test_methods_are_drawn_side_by_side(tmp_path: Path) -> None:
     (picture,) = (block for block in found.pictures if isinstance(block, Heatmap))
     assert picture.rows == ("relevance", "attention", "leave-one-out")
     assert np.abs(picture.values).max(axis=1).tolist() == pytest.approx([1, 1, 1])
-    notes = " ".join(note.text for note in found.notes)
-    assert "leave-one-out 11" in notes
+    assert "leave-one-out 11" in notes(found)
 
 
 @pytest.mark.parametrize(
@@ -112,13 +111,9 @@ def test_the_card_of_the_sample_tells_methods_from_chance() -> None:
     assert means["random"] < means["attention"] < means["relevance"]
     assert data["methods"]["leave-one-out"]["tau_leave_one_out"]["mean"] == pytest.approx(1)
     assert data["methods"]["relevance"]["sufficiency"]["mean"] < data["methods"]["random"]["sufficiency"]["mean"]
-    (ahead,) = re.findall(r"what is ranked first \(paired difference\) by: (.+?)\. ", said(found))
+    (ahead,) = re.findall(r"what is ranked first \(paired difference\) by: (.+?)\.\s", notes(found))
     assert "relevance +0." in ahead
-    assert "Paired, these texts do not tell leave-one-out and relevance apart" in said(found)
-
-
-def said(found: Report) -> str:
-    return " ".join(block.text for block in found.blocks if isinstance(block, Note))
+    assert "Paired, these texts do not tell leave-one-out and relevance apart" in notes(found)
 
 
 PROVENANCE = Provenance("tiny", "seed 0", True, "0" * 64)
@@ -132,7 +127,7 @@ def verdict(**lost: np.ndarray) -> str:
         for name, numbers in lost.items()
         for text, number in enumerate(numbers)
     ]
-    return said(card_report(Numbers.from_rows(rows, ("text", "method")), PROVENANCE, "texts"))
+    return notes(card_report(Numbers.from_rows(rows, ("text", "method")), PROVENANCE, "texts"))
 
 
 def test_a_verdict_is_of_paired_differences_and_goes_no_further() -> None:
@@ -177,7 +172,7 @@ def test_a_text_that_stands_there_twice_counts_once() -> None:
     data: Any = of.report(found).data
     assert len(data["texts"]) == 5
     assert first.notices == ("5 of 10 texts are left out: the same text stands there before",)
-    assert "Over 5 texts there is no interval" in said(of.report(found))
+    assert "Over 5 texts there is no interval" in notes(of.report(found))
 
 
 @pytest.fixture
@@ -196,10 +191,10 @@ def test_a_regressor_is_explained_by_its_number(regressor: Path, tmp_path: Path)
     assert "logit" not in relevance
     assert relevance["score"] == pytest.approx(data["score"], abs=1e-6)
     assert sum(relevance["scores"]) + sum(relevance["others"].values()) == pytest.approx(data["score"], abs=1e-4)
-    assert "relevance adds up to score, " in said(found)
-    assert "Above 0 raises score, below 0 lowers it (relevance, leave-one-out)." in said(found)
-    assert "logit" not in said(found)
-    assert "probability" not in said(found)
+    assert "relevance adds up to score, " in notes(found)
+    assert "Above 0 raises score, below 0 lowers it (relevance, leave-one-out)." in notes(found)
+    assert "logit" not in notes(found)
+    assert "probability" not in notes(found)
     with pytest.raises(InvalidOption, match="is for labels, and regressor answers with a number"):
         events(**settings, against="0")
 
@@ -211,7 +206,7 @@ def test_the_card_of_a_regressor_is_in_units_of_its_number(regressor: Path) -> N
     assert data["answers"] == "score"
     lost = {name: of["comprehensiveness"]["mean"] for name, of in data["methods"].items()}
     assert lost["leave-one-out"] > lost["random"]
-    assert "Comprehensiveness is what the answer loses of its probability, or of its number" in said(found)
+    assert "Comprehensiveness is what the answer loses of its probability, or of its number" in notes(found)
 
 
 # --- What deleting first tokens costs, and rank correlation, beside other ways to work them out ---

@@ -150,16 +150,11 @@ def read(cells: np.ndarray, precision: Precision) -> list[list[float]]:
     return found
 
 
-def some_weights(seed: int = 0) -> np.ndarray:
-    """From 1 down to nothing, by all sizes."""
-    weights = 10.0 ** -np.random.default_rng(seed).uniform(0, 9, size=SHAPE)
-    weights[0, :3] = [1, 0, 0.25]
-    return weights.astype(np.float32)
-
-
 @pytest.mark.parametrize("precision", LADDER)
 def test_ranges_are_read_as_they_were_written(precision: Precision) -> None:
-    weights = some_weights()
+    """Weights from 1 down to nothing, of all sizes."""
+    weights = 10.0 ** -np.random.default_rng(0).uniform(0, 9, size=SHAPE).astype(np.float32)
+    weights[0, :3] = [1, 0, 0.25]
     low, high = intervals(pack(weights, precision), SHAPE, precision)
     known = np.array(read(weights, precision))
     assert (known[:, 0] == low.ravel()).all()

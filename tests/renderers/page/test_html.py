@@ -37,8 +37,6 @@ ATTACKS = (
     "'\"`",
 )
 
-LOG = Scale("log", 1e-3, 1.0, "attention weight (logarithmic scale, 0.001 to 1)")
-
 
 class Parsed(HTMLParser):
     """A page as a browser takes it apart: its elements, and what stands in those that hold no others."""
@@ -207,8 +205,7 @@ def test_however_many_cells_there_are_a_page_holds_no_more_than_it_can() -> None
 
 def test_differences_are_exact_beside_weights_that_are_not() -> None:
     maps = made.random_maps(["t"] * 200, n_heads=12)
-    pictures = tuple(made.report(maps).pictures)
-    panels = next(each for each in pictures if isinstance(each, HeatmapGrid))
+    panels = made.overview(made.report(maps))
     cells = maps.weights[0, 0] - maps.weights[0, 1]
     difference = replace(
         panels.maps[0], name="d", title="d", values=cells, scale=Scale("diverging", -1.0, 1.0, "difference")

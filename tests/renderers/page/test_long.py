@@ -84,12 +84,6 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(map_parts, name, 50)
 
 
-def mean_in(weights: np.ndarray, row: int, column: int, block: int = 3) -> float:
-    """Of the weights that are allowed."""
-    part = weights[row * block : (row + 1) * block, column * block : (column + 1) * block]
-    return float(part[part > 0].mean())
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("pooled")
 @pytest.mark.parametrize("kind", KINDS)
@@ -129,7 +123,8 @@ def test_cells_have_the_colour_of_their_mean_by_the_scale_of_figures(shown: Open
     assert page.page.inner_text("#legend").endswith("≥ 16 ×")
     palette = page.page.evaluate(PALETTE)
     for row, column in ((10, 7), (25, 25), (45, 7), (18, 33)):
-        shade = 255 * np.log(mean_in(weights[0], row, column) * MANY) / np.log(16)
+        part = weights[0, 3 * row : 3 * row + 3, 3 * column : 3 * column + 3]
+        shade = 255 * np.log(part[part > 0].mean() * MANY) / np.log(16)
         at = 3 * int(np.clip(round(shade), 0, 255))
         np.testing.assert_allclose(page.colour(row, column, MANY // 3, MANY // 3), palette[at : at + 3], atol=2)
     page.hover(10, 7, MANY // 3, MANY // 3)
