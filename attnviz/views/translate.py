@@ -40,9 +40,9 @@ def _translate(value: Any, field: str, say: Callable[[str], str]) -> Any:
         if isinstance(value, Table | Chart):
             said = [getattr(each, "header", each) in SAID_COLUMNS for each in value.columns]
             if any(said):
-                news["rows"] = [
+                news["rows"] = tuple(
                     tuple(say(str(cell)) if is_said else cell for cell, is_said in zip(row, said, strict=True))
                     for row in value.rows
-                ]
+                )
         return replace(value, **news)
     return value

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from attnviz.report import HeatmapGrid
+from attnviz.report import Chart, Charts, HeatmapGrid, Report
 from attnviz.views.translate import translate
 from attnviz.words import say
 from tests.attacks.endings import RunHere, worked
@@ -55,6 +55,14 @@ def test_tokens_are_no_words_of_ours() -> None:
     for before, after in zip(english.tables, chinese.tables, strict=True):
         if before.role != "heads":
             assert list(after.rows) == list(before.rows)
+
+
+def test_a_chart_stays_what_can_be_looked_up() -> None:
+    """Its groups are said in another language, and pictures find its table again by the chart itself."""
+    chart = Chart("line", "title", "step", "share", ("x", "y", "group"), ((0, 1.0, "answer"),), groups=("answer",))
+    english = Report("title", "", (Charts("curves", "", (chart,)),))
+    (chinese,) = next(each for each in translate(english, "zh").pictures if isinstance(each, Charts)).charts
+    assert len({chart, chinese}) == 2
 
 
 @pytest.mark.parametrize("options", ["explain --by-hand --causal", "explain --table full", "heatmap --dpi 40"])
