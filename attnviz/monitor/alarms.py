@@ -1,4 +1,7 @@
-"""What is wrong with a head of a model that trains: its scores explode, or its entropy collapses. Knows numpy only."""
+"""What is wrong with a head of a model that trains: scores explode, entropy collapses, or both are no numbers any more.
+
+Knows numpy only.
+"""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -46,6 +49,10 @@ class Limits(NamedTuple):
         """Yield what is wrong with the heads of a look, held against the looks before it by their steps."""
         before = [each[..., SCORE] for each in list(looks.values())[-N_BEFORE:] if each.shape == look.shape]
         usual = np.median(before or [look[..., SCORE]], axis=0)
+        # Layers of fewer heads than others are filled up with NaN: what was no number before is no alarm.
+        is_lost = np.isfinite(usual) & ~np.isfinite(look[..., [SCORE, ENTROPY]]).all(axis=-1)
+        for layer, head in np.argwhere(is_lost).tolist():
+            yield Alarm(step, layer, head, "not finite", "its scores or weights are NaN or infinite")
         for layer, head in np.argwhere(look[..., SCORE] > self.large_score).tolist() if before else []:
             (score, entropy), normal = look[layer, head, [SCORE, ENTROPY]].tolist(), usual[layer, head]
             if len(before) >= MIN_BEFORE and score > GROWTH * normal:

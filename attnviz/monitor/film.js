@@ -1,4 +1,4 @@
-// A film of heads forming: a picture of all of them for each step, and a slider.
+// A film of heads: a picture of all of them for each step, and a slider.
 
 import { byId, content } from "../renderers/page/dom.js";
 

@@ -1,4 +1,4 @@
-"""A watched run afterwards: curves of its layers with what went wrong, and a film of its heads forming."""
+"""A watched run afterwards: curves of its layers with what went wrong, and a film of its heads."""
 
 from base64 import b64encode
 from dataclasses import replace
@@ -23,7 +23,7 @@ CURVES = {  # by MEASURES
     "most on the previous token": "share",
 }
 ALARMS = (Column("step"), Column("layer"), Column("head"), Column("what"), Column("how"))
-NO_ALARM = "No alarm: no head's scores exploded, and no entropy collapsed."
+NO_ALARM = "No alarm: no head's scores exploded, no entropy collapsed, and none ceased to be finite."
 LIFT = Scale("lift", 1.0, 16.0, "attention weight / equal share")
 BINS = tuple(map(str, range(SIDE)))
 FILM_DPI = 100

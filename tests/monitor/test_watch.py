@@ -142,11 +142,13 @@ def test_a_trainer_calls_it_by_names_of_its_own(
 
 def test_alarms_name_step_and_head_once() -> None:
     run, frame = WatchedRun(), np.zeros((1, 2, SIDE**2))
-    for step, (score, entropy) in enumerate([(9, 0.5), (10, 0.5), (11, 0.5), (29, 0.01), (31, 0.02), (90, 0.01)]):
-        run.add(step, np.array([[[5, 0.5, 0, 0], [score, entropy, 0, 0]]]), frame)
+    steps = [(9, 0.5), (10, 0.5), (11, 0.5), (29, 0.01), (31, 0.02), (90, 0.01), (np.nan, np.nan)]
+    for step, (score, entropy) in enumerate(steps):
+        run.add(step, np.array([[[np.nan] * 4, [score, entropy, 0, 0]]]), frame)  # of a layer with one head
     assert run.alarms == [
         Alarm(4, 0, 1, "entropy collapsed", "0.020 of the most possible; fixed limit 0.030"),
         Alarm(5, 0, 1, "scores explode", "from 11.0 to 90; fixed limit 30"),
+        Alarm(6, 0, 1, "not finite", "its scores or weights are NaN or infinite"),
     ]
 
 
