@@ -212,6 +212,8 @@ def check_option(option: FlatOption, value: object) -> Any:
     if found is not None and not all(LIMITS[how](found, limit) for how, limit in limits):
         wanted = " and ".join(f"{how} {limit:,}" for how, limit in limits)
         raise InvalidValue(f"{TYPE_NAMES[type(found)]} that is {wanted}", found)
+    if found == "" and option.option.metavar == "DIR":
+        raise InvalidValue("a folder", found)
     return found
 
 

@@ -44,6 +44,7 @@ MISTAKES = (
     ("heatmap nothere.docx", "no file nothere.docx. --text nothere.docx takes its name as words."),
     ("heatmap review.txt", "no file review.txt. --text review.txt takes its name as words."),
     ("heatmap ''", "no tokens in the text. It is empty"),
+    ("heatmap 'a b' --out ''", "--out: write a folder, not ''"),
     ("heatmap --dataset sampel", "Did you mean 'sample'"),
     ("heatmap --dataset sample --split trian", "Did you mean 'train'"),
     ("heatmap --dataset sample --index 99", "There are texts 0 to 39."),
