@@ -106,7 +106,7 @@ def _keep_factors(
 ) -> Callable[[str, str, LayersAndHeads], AttentionMaps]:
     """Record q and k, or all weights of a model that cannot give q and k of this text where these will do.
 
-    Where weights had `no_room`, the error also says that.
+    Where weights had `no_room`, and the model has no q and k, the error also says that.
     """
 
     def attend(text: str, name: str, choice: LayersAndHeads) -> AttentionMaps:
@@ -119,6 +119,9 @@ def _keep_factors(
                 return model.attention(text, name)
             if no_room is None or isinstance(error, InvalidRecord):
                 raise
+            if isinstance(error, TooLarge):  # q and k take less memory than weights do
+                fewer_tokens = no_room.hint.partition("--max-memory")[0]
+                raise TooLarge(error.problem, hint=f"{fewer_tokens}{error.hint}") from error
             raise TooLarge("; ".join(dict.fromkeys((no_room.problem, error.problem))), hint=no_room.hint) from error
 
     return attend

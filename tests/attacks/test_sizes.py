@@ -48,8 +48,9 @@ def bounded(folder: Path, *args: str) -> Run:
 def test_what_the_hint_says_is_true(run_here: RunHere, tmp_path: Path) -> None:
     (tmp_path / "long.txt").write_text(LONG, encoding="utf-8")
     asked = ("heatmap", "--text-file", "long.txt", "--heads", "8", "--max-memory", "0.5", "--table", "none")
-    fitting = re.search(r"--max-tokens (\d+) fits", refused(run_here(*asked)).stderr)
+    fitting = re.search(r"--max-tokens (\d+) fits; --max-memory (\S+) allows", refused(run_here(*asked)).stderr)
     assert fitting is not None
+    worked(run_here(*(fitting[2] if each == "0.5" else each for each in asked), "--head", "0"))
     fits, beyond = int(fitting[1]), str(int(fitting[1]) + 1)
     refused(run_here(*asked, "--max-tokens", beyond, "--rollout"), f"--max-tokens {fits} fits")
     assert "no room in --max-memory" in worked(run_here(*asked, "--max-tokens", beyond, "--head", "0")).stderr
