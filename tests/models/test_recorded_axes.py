@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -343,6 +344,38 @@ def test_gates_and_soft_words_are_none_of_ours() -> None:
     ):
         with pytest.raises(InvalidRecord, match="no attention was seen"):
             recorded(lambda model=model: model(drawn(7, N, 16)))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("n_texts", [1, 2])
+def test_steps_that_choose_their_own_words_are_no_heads(n_texts: int) -> None:
+    """A chatbot whose scores are sums of products (Luong et al. 2015), with words on the first axis."""
+
+    def forward(own: Any, words: Tensor) -> Tensor:
+        (read, state), word = own.read(own.words(words)), torch.zeros(1, n_texts, dtype=torch.long)
+        for _ in range(3):
+            asked, state = own.write(own.words(word), state)
+            weights = (asked * read).sum(2).mT.softmax(1).unsqueeze(1)
+            word = own.choose(asked + torch.bmm(weights, read.transpose(0, 1)).transpose(0, 1)).argmax(-1)
+        return word
+
+    parts = {"words": nn.Embedding(9, 16), "read": nn.GRU(16, 16), "write": nn.GRU(16, 16), **linears(choose=9)}
+    names = [list("abcde"), list("ABCDE")][:n_texts], [list("xyz"), list("XYZ")][:n_texts]
+    words = torch.arange(5 * n_texts).view(5, n_texts) % 9
+    maps = recorded(lambda: Module(forward, **parts)(words), tokens=names[1], keys=names[0])
+    assert [one.weights.shape for one in maps] == [(1, 1, 3, 5)] * n_texts
+    assert [list(one.queries.pieces) for one in maps] == names[1]
+
+
+def test_scores_that_a_notebook_fills_in_are_taken_for_those_of_its_tokens() -> None:
+    """As where a book for beginners compares each token with each in a loop."""
+    tokens, scores = drawn(3, 4, 3), torch.empty(4, 4)
+    with torch.no_grad(), attnviz.record(list("abcd")) as maps:
+        for query, key in product(range(4), repeat=2):
+            scores[query, key] = tokens[query] @ tokens[key]
+        scores.softmax(-1) @ tokens
+    np.testing.assert_allclose(maps[0].weights[0, 0], scores.softmax(-1), atol=1e-6)
+    assert maps[0].keys.pieces == tuple("abcd")
+    assert maps[0].provenance.facts.guess.endswith("it is not known what the scores that they came of are of.")
 
 
 @pytest.mark.parametrize("is_fed", [True, False])

@@ -242,6 +242,33 @@ def by_cell(own: Any, states: Tensor) -> Tensor:
     return own.by_softmax(torch.stack(made, 1))  # type: ignore[no-any-return]
 
 
+def step_by_step(is_joined: bool, is_backward: bool) -> Callable[[Any, Tensor], Tensor]:
+    """Attend to what a cell of one's own makes of each token and of those before it, or of those behind it."""
+
+    def forward(own: Any, states: Tensor) -> Tensor:
+        state, made = torch.zeros(1, 16), {}
+        tokens = list(enumerate(states.unbind(1)))
+        for place, token in reversed(tokens) if is_backward else tokens:
+            new = own.joined(torch.cat([token, state], 1)) if is_joined else own.token(token) + own.state(state)
+            made[place] = state = state + torch.sigmoid(own.gate(token)) * (new.tanh() - state)
+        return own.by_softmax(torch.stack([made[place] for place in sorted(made)], 1))  # type: ignore[no-any-return]
+
+    return forward
+
+
+def by_scores(score: Callable[[Tensor, Tensor], Tensor]) -> Mix:
+    def mix(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        return score(query.unsqueeze(-2), key.unsqueeze(-3)).sum(-1).softmax(-1) @ value
+
+    return mix
+
+
+def of_both(query: Tensor, key: Tensor) -> Tensor:
+    """Put both sides beside each other, as in the first graph attention networks (Veličković et al. 2018)."""
+    several = [side.expand(1, 4, 5, 5, 4) for side in (query, key)]
+    return torch.where(torch.ones(5, 5, 1).tril() > 0, torch.cat(several, -1) @ nn.Parameter(drawn(4, 8, 1)), -9e15)
+
+
 def by_pairs(own: Any, states: Tensor) -> Tensor:
     """Attend among all pairs with one token, as in AlphaFold (Jumper et al. 2021)."""
     return own.by_softmax((states[:, :, None] + states[:, None]).flatten(0, 1))  # type: ignore[no-any-return]
@@ -260,16 +287,76 @@ def added_to(*places: int) -> Callable[[Any, Tensor], Tensor]:
         (lambda own, states: own.by_one_key(own.by_distances(states)), "abcde"),
         (lambda own, states: own.by_softmax(states.index_add(1, torch.tensor([1, 2]), states[:, :2])), "abcde"),
         (by_cell, "abcde"),
+        *((step_by_step(*each), "abcde") for each in product((False, True), repeat=2)),
+        (lambda own, states: own.by_sums(states), "abcde"),
+        (lambda own, states: own.by_both(states), "abcde"),
         (by_pairs, "⟨mixed 20⟩⟨mixed 21⟩⟨mixed 22⟩⟨mixed 23⟩e"),
         (added_to(0, 0, 1, 1, 2), "⟨mixed 0⟩⟨mixed 1⟩⟨mixed 2⟩"),
     ],
 )
 def test_names_stay_with_their_tokens(forward: Callable[[Any, Tensor], Tensor], expected: str) -> None:
-    parts = {each.__name__: Attention(mix=each) for each in (by_distances, by_one_key, by_softmax)}
-    model = nn.Sequential(Attention(), Module(forward, conv=nn.Conv1d(16, 16, 3), cell=nn.LSTMCell(16, 16), **parts))
+    mixes = {each.__name__: Attention(mix=each) for each in (by_distances, by_one_key, by_softmax)}
+    mixes |= {"by_sums": Attention(mix=by_scores(torch.add)), "by_both": Attention(mix=by_scores(of_both))}
+    parts = {"conv": nn.Conv1d(16, 16, 3), "cell": nn.LSTMCell(16, 16), "joined": nn.Linear(32, 16)}
+    model = nn.Sequential(Attention(), Module(forward, **mixes, **parts, **linears(token=16, state=16, gate=16)))
     first, *_, last = recorded(lambda: model(STATES), tokens=list("abcde"))
     assert first.keys.pieces == tuple("abcde")
     assert "".join(last.queries.pieces) == "".join(last.keys.pieces) == expected
+
+
+def by_einsum(own: Any, states: Tensor) -> Tensor:
+    weights: Tensor = torch.einsum("bqd,bkd->bqk", states, states).softmax(-1)
+    return torch.einsum("bqk,bkd->bqd", weights, states)
+
+
+def along_edges(own: Any, states: Tensor) -> Tensor:
+    """Let a graph's nodes look at their neighbours, by scores that are sums (Veličković et al. 2018)."""
+    scores = own.score(states) + own.score(states).mT
+    return torch.where(torch.eye(5, dtype=torch.int64) < 1, scores, torch.full_like(scores, -9e15)).softmax(-1) @ states
+
+
+def among_patches(own: Any, states: Tensor) -> Tensor:
+    """Look around each place, as in stand-alone self-attention (Ramachandran et al. 2019): padding is no place."""
+    around = functional.unfold(states.mT.unsqueeze(2), (1, 3), padding=(0, 1)).view(16, 3, 5).permute(2, 1, 0)
+    return SDPA(states.transpose(0, 1), around, around)
+
+
+def in_copies(own: Any, states: Tensor) -> Tensor:
+    """Copy a weight for each feature before it is multiplied."""
+    weights: Tensor = own.score(states).softmax(1)
+    return (weights.repeat(1, 1, 16) * states).sum(1)
+
+
+@pytest.mark.parametrize(
+    ("forward", "queries", "keys"),
+    [
+        (by_einsum, ("abcde",), ("abcde",)),
+        (along_edges, ("abcde",), ("abcde",)),
+        (among_patches, tuple("abcde"), ("⟨before 1⟩ab", "abc", "bcd", "cde", "de⟨after 1⟩")),
+        (in_copies, ("⟨query⟩",), ("abcde",)),
+    ],
+)
+def test_states_that_a_model_is_given_keep_their_names(forward: Any, queries: Any, keys: Any) -> None:
+    maps = recorded(lambda: Module(forward, **linears(score=1))(STATES), tokens=list("abcde"))
+    assert tuple("".join(one.queries.pieces) for one in maps) == queries
+    assert tuple("".join(one.keys.pieces) for one in maps) == keys
+
+
+def test_one_number_of_each_text_is_of_its_text() -> None:
+    """Their lengths, and a vector that stands behind their words."""
+
+    def forward(own: Any, words: Tensor, lengths: Tensor, of_text: Tensor) -> Tensor:
+        packed = nn.utils.rnn.pack_padded_sequence(own.words(words), lengths, batch_first=True)
+        states, _ = nn.utils.rnn.pad_packed_sequence(own.read(packed)[0], batch_first=True)
+        return own.attend(torch.cat([states, own.of_text(of_text).unsqueeze(1)], 1))  # type: ignore[no-any-return]
+
+    parts = {"words": nn.Embedding(9, 16), "read": nn.GRU(16, 16, batch_first=True), "attend": Attention()}
+    model = Module(forward, **parts, **linears(of_text=16))
+    for n_texts in (1, 2):
+        given = torch.arange(3 * n_texts).view(n_texts, 3), torch.full((n_texts,), 3), drawn(5, n_texts, 16)
+        names = [["a", "b", "c", "A"], ["d", "e", "f", "D"]][:n_texts]
+        maps = recorded(lambda given=given: model(*given), tokens=names)  # type: ignore[misc]
+        assert [list(one.keys.pieces) for one in maps] == [list(one.queries.pieces) for one in maps] == names
 
 
 def by_the_best(query: Tensor, key: Tensor, value: Tensor) -> Tensor:

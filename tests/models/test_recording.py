@@ -115,6 +115,10 @@ def test_names_given_once_are_those_of_each_text_of_a_batch() -> None:
         GPT()(IDS.expand(2, -1))
     assert [of.queries.pieces for of in maps] == [tuple(WORDS)] * 2
     assert "Names were given once, for each of 2 texts." in maps[1].provenance.facts.guess
+    with record(WORDS) as maps:
+        GPT()(IDS)
+        GPT()(IDS.flip(1))
+    assert [of.provenance.facts.guess for of in maps] == ["Names were given once, for each of 2 passes."] * 2
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from attnviz.models.capture.ids import NOTHING, Ids, Known, Softmax, collapse, i
 MISSED = 1e-3  # by which a row of weights may miss 1
 TINY = 1e-30
 LEARNED = "what they weigh is learned, and of no token"
+UNKNOWN = "it is not known what the scores that they came of are of"
 UNSCORED = "they came out of no softmax, and of no product of states with states"
 
 
@@ -34,7 +35,10 @@ class Rule:
         """Remember what came out of a softmax."""
         result, (scores, axis), allowed = of.result, of.args[:2], None
         known = self._store.get(scores)
-        if known is None and result.numel() and result.ndim > 2 and not is_learned(scores):
+        is_unknown = known is None and not is_learned(scores) and result.numel() > 0
+        if is_unknown and not self._keeper.at_work.calls:
+            known = NOTHING  # in cells of a notebook scores are filled in one by one
+        elif is_unknown and result.ndim > 2:
             self._note("", "pieces")  # scores of unknown tokens were put together in a way that is not followed
         if known is None or not result.numel():
             return
@@ -44,7 +48,9 @@ class Rule:
             seen = (result >= TINY) & (scores.amax(dim=axis, keepdim=True) > NO_SCORE)
             passing = seen | find_allowed(scores.movedim(axis, -1)).movedim(-1, axis)
             allowed = None if bool(passing.all()) else passing
-        self._store.put(result, known._replace(softmax=Softmax(tuple(result.shape), place), allowed=allowed))
+        self._store.put(
+            result, known._replace(softmax=Softmax(tuple(result.shape), place, is_unknown), allowed=allowed)
+        )
 
     def multiply(self, of: Operation) -> None:
         """Look at a product of matrices, of which either side may hold the weights."""
@@ -65,6 +71,7 @@ class Rule:
             found = None if turned is None else turned.turn()
         if found is None:
             found = self._multiply_ids(of_left, of_right, torch.Size((*left.shape[:-1], right.shape[-1])))
+        found = found._replace(since=max(each.since for each in known))
         self._store.put(of.result, found.move(lambda ids: ids.reshape(of.result.shape)))
 
     def attend_in_kernel(self, of: Operation) -> None:
@@ -74,7 +81,8 @@ class Rule:
             self._note(of.name, "kernels")
             return
         query, key, value = (store.get(side) or NOTHING for side in of.tensors[:3])
-        queries = Known(None if store.is_nobodys(query.ids) else query.ids, query.after | key.after | value.after)
+        after, since = query.after | key.after | value.after, max(query.since, key.since, value.since)
+        queries = Known(None if store.is_nobodys(query.ids) else query.ids, after, since=since)
         shape, keys = (*kernel[0].query.shape[:-1], kernel[0].key.shape[-2]), value.ids if key.ids is None else key.ids
         if keys is not None and shape[-1] > 1 and not (store.is_nobodys(keys) or store.varies(keys, -2)):
             self._note("", "depth")
@@ -96,10 +104,15 @@ class Rule:
         # of the right side. Queries are read from the former. Keys are read from the latter where these name a token
         # for each key, else from the values, which are of the same tokens. What neither names stays None.
         store, across, queries, keys = self._store, known.columns, known.ids, of_values.ids
-        if across is not None:
+        if across is None and queries is not None and store.varies(queries, -1):
+            pair = [store.recall(store.fill, side, -1) for side in store.recall(store.take_apart, queries)]
+            if not all(store.varies(side, -1) for side in pair):
+                queries, across = pair
+        if queries is not None and across is not None:
+            queries, across = store.recall(store.fill, queries, -1), store.recall(store.fill, across, -2)
             if store.varies(queries, -1):
                 queries = across  # as where two texts read each other by one product
-            told = store.varies(across, -1) and not store.varies(across, -2) and not store.is_nobodys(across)
+            told = store.varies(across, -1) and not store.varies(across, -2) and bool((across >= 0).all())
             keys = across.mT if told and keys is not None else keys
         if keys is None or store.varies(queries, -1) or store.is_nobodys(queries):
             queries = None
@@ -114,8 +127,10 @@ class Rule:
                 self._note("convolution with a kernel for each token")
                 return Known(queries[..., :1].expand(*shape[:-1], width), after)
         guess, read = LEARNED if store.is_nobodys(of_values.ids) else "", partial(_read, weights, known)
-        if known.ids is not None and across is None and known.softmax is None:
+        if known.softmax is None and known.ids is not None and across is None:
             guess = UNSCORED
+        elif known.softmax is not None and known.softmax.is_of_unknown:
+            guess = UNKNOWN
         return self._keeper.keep(read, known._replace(ids=queries, after=after), keys, shape, width, guess)
 
     def _multiply_ids(self, of_left: Known, of_right: Known, shape: torch.Size) -> Known:
@@ -146,7 +161,7 @@ class Rule:
         if over is not None:
             ids = store.mix(over[..., :1].expand(shape).contiguous(), over)
         elif one is not None and along[0]:
-            ids = store.mix((one[..., :1, :1] if along[1] else one[..., :1]).contiguous()).expand(shape)
+            ids = store.put_together(one[..., :1, :] if along[1] else one).unsqueeze(-1).expand(shape)
         elif one is not None and is_read:
             ids = one[..., :1].expand(shape)
         elif two is not None and along[1]:
@@ -194,12 +209,12 @@ class Rule:
 
     def _sum(self, of: Operation, shape: torch.Size, weights: Tensor, states: Tensor) -> Known | None:
         # Some code writes attention without a product of matrices, as (weights[..., None] * states).sum(1). Weights are
-        # known by this: once expanded to the product they are one number for all features, a stride of 0, and the sum
-        # goes over none of those axes. Laid out as a matrix of one row they are what `_attend` reads.
+        # known by this: once expanded to the product they are one number for all features, and the sum goes over none
+        # of those axes. Laid out as a matrix of one row they are what `_attend` reads.
         known, of_states = (self._store.get(side) or NOTHING for side in (weights, states))
         wide, n_axes = weights.expand(shape), len(shape)
         summed = sorted({axis % n_axes for axis in of.args[1]})
-        features = [axis for axis in range(n_axes) if wide.stride(axis) == 0 and shape[axis] > 1]
+        features = [axis for axis in range(n_axes) if shape[axis] > 1 and self._is_one(wide, known, axis)]
         is_learned_too = is_learned(states) or self._store.is_nobodys(of_states.ids)
         if not features or not set(features).isdisjoint(summed) or is_learned_too:
             return None
@@ -217,6 +232,12 @@ class Rule:
             return None
         kept = [shape[axis] for axis in range(n_axes) if axis not in summed]
         return found.move(lambda ids: ids[..., 0, 0].expand(kept).reshape(of.result.shape))
+
+    def _is_one(self, weights: Tensor, known: Known, axis: int) -> bool:
+        """Tell whether weights are one for all along an axis, expanded to it or copied."""
+        if weights.stride(axis) == 0 or known.softmax is None or known.ids is None or known.ids.ndim < weights.ndim:
+            return weights.stride(axis) == 0
+        return not self._store.varies(known.ids, axis) and bool((weights == weights.narrow(axis, 0, 1)).all())
 
 
 def _read(weights: Tensor, known: Known, what: str) -> Kept:

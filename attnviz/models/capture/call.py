@@ -42,6 +42,7 @@ class Call:
     keys: PlaceIds | None = None  # None: not known
     place: int = 0  # among the calls of the capture
     after: int = 0  # bit n: it reads what call n gave
+    since: int = 0  # the operator that first worked on the last tokens that it reads: steps of a loop have another each
     run: int = 0  # which run of its module it is in
     n_alike: tuple[int, ...] = ()  # for each number in the path, how many modules are numbered so; 0: not known
     guess: str = ""  # why it may be no attention over tokens
@@ -205,7 +206,7 @@ class Keeper:
         # Whatever is made of the result comes after this attention: its bit says so. By these bits calls that follow
         # one another, as layers do, are told from those that stand beside each other.
         ids = store.make(keys, whole) if asking.ids is None else asking.ids[..., :1].expand(whole)
-        known = Known(ids, asking.after | 1 << self.at_work.n_seen)
+        known = Known(ids, asking.after | 1 << self.at_work.n_seen, since=asking.since)
         n_rows, n_heads = shape[:-2].numel(), shape[-3] if len(shape) > 2 else 1
         if softmax is not None and len(softmax.shape) > len(shape) and torch.Size(softmax.shape[:-2]).numel() == n_rows:
             n_heads = softmax.shape[-3]
@@ -234,6 +235,7 @@ class Keeper:
             queries=arranged.queries,
             keys=arranged.keys,
             after=asking.after,
+            since=asking.since,
             guess=guess,
             heads=heads,
             n_heads_in_model=None if self.choice == EVERY else n_heads,

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from itertools import count
 from typing import Any, NamedTuple
 
 import torch
@@ -15,7 +16,20 @@ from torch import Tensor
 from torch.utils._pytree import tree_map_only
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from attnviz.models.capture.ids import NOBODY, NOTHING, PLANES, Ids, Known, Store, is_learned, nobody, reshape
+from attnviz.models.capture.ids import (
+    NOBODY,
+    NOTHING,
+    PLANES,
+    Ids,
+    Known,
+    Store,
+    family_of,
+    is_learned,
+    is_single,
+    nobody,
+    reshape,
+    tell_more,
+)
 
 SHAPED = {"view", "_unsafe_view", "_reshape_alias", "reshape"}
 WHOLE = {"layer_norm", "reshape"}  # made of other operators, and followed as they are
@@ -26,11 +40,13 @@ MOVES = SHAPED | {
     *("view_as_real", "view_as_complex"),
     *("im2col", "pixel_shuffle", "pixel_unshuffle", "cat", "stack", "where", "index_copy", "index_put", "scatter"),
     *("_index_put_impl", "slice_scatter", "select_scatter", "masked_scatter"),
+    *("_pack_padded_sequence", "_pad_packed_sequence"),
 }
-CHOICES = {"index", "indices", "mask", "condition"}  # arguments that say which numbers, and hold none that move
-VALUES = {"self", "other", "value"}  # arguments that are numbers, also where they are no tensors
+CHOICES = {"index", "indices", "mask", "condition", "lengths", "batch_sizes"}  # arguments that say which numbers
+VALUES = {"self", "other", "value", "padding_value"}  # arguments that are numbers, also where they are no tensors
 REPEATING = {"cat", "repeat", "index", "index_select", *SHAPED}  # rows, where texts have one number, or are one
 COPYING = {"cat", "repeat", "index", "index_select"}  # rows of states
+TAKING = {"select", "slice", "split", "split_with_sizes", "chunk", "unbind", "index", "index_select", "gather"}
 COPIES = {"clone", "copy", "_to_copy", "detach", "alias", "lift_fresh", "_conj", "nan_to_num", "masked_fill"}
 RUNNING = {
     **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"), "cumulative sum"),
@@ -77,6 +93,7 @@ class Follower:
 
     def __init__(self, store: Store, note: Callable[[str], None]) -> None:
         self.store, self._note = store, note
+        self._count = count(1)
         self._parts: Any = WeakTensorKeyDictionary()  # of what each is a part, and how it is taken from that
         self._rules: dict[str, Callable[[Operation, Sequence[Known | None]], Ids | None]] = {
             "embedding": self._look_up,
@@ -101,6 +118,21 @@ class Follower:
         elif any(known) or of.name == "embedding" or of.name in CONVOLUTIONS:
             otherwise = self._reduce if "keepdim" in _parameters(of.function) else self._combine
             self._mark(of, known, self._rules.get(of.name, otherwise)(of, known))
+
+    def begin(self, of: Operation) -> None:
+        """Note when tensors are first worked on, and make tokens of numbers given that get features of their own."""
+        # A step of a recurrence adds a token to a state of those before it. Which of the two is the newer one their ids
+        # do not say, as a text may be read backwards. But what was taken out of the text last is worked on last.
+        if self._takes_some(of):
+            return
+        known = {tensor: own for tensor in of.tensors if (own := self.store.get(tensor)) is not None}
+        for tensor, own in known.items():
+            if own.numbers is not None and len(of.tensors) > 1 and of.name not in MOVES:
+                others = (each.ids for each in known.values() if each is not own)
+                if all(map(self.store.is_nobodys, others)) and self.store.recall(tell_more, own.numbers, own.ids):
+                    own = Known(own.numbers, own.after)
+            if not own.since:
+                self.store.put(tensor, own._replace(since=next(self._count)))
 
     def takes_whole(self, name: str, args: Sequence[Any]) -> bool:
         """Tell whether an operator that is made of other operators can be followed as it is, which takes less time."""
@@ -127,10 +159,11 @@ class Follower:
                 kind.is_floating_point or kind.is_complex or (is_whole and kind == torch.int64)
             ):
                 own = ids if ids is not None and ids.shape == result.shape else None
-                columns = joined.columns
-                across = columns if columns is not None and columns.shape == result.shape else None
-                is_given = joined.is_given and result.shape == of.tensors[0].shape
-                self.store.put(result, joined._replace(ids=own, columns=across, is_given=is_given))
+                across, numbers = (
+                    each if each is not None and each.shape == result.shape else None
+                    for each in (joined.columns, joined.numbers)
+                )
+                self.store.put(result, joined._replace(ids=own, columns=across, numbers=numbers))
 
     def _combine(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
         """Give a result made number by number the ids of what it was made of; else those of its rows."""
@@ -142,10 +175,12 @@ class Follower:
             axes = [of.args[1]] if isinstance(of.args[1], int) else of.args[1]
             if known[0] is not None and any(self.store.varies(known[0].ids, axis) for axis in axes):
                 self._note(kind)
-        # Scores are of the tokens whose states were multiplied, whatever is added: distances, gathered or shifted.
+        # States are of no token that only whole numbers are of, such as lengths. Scores are of the tokens whose states
+        # were multiplied, whatever is added: distances, gathered or shifted.
+        states = [each for each, tensor in zip(known, of.tensors, strict=True) if each and tensor.is_floating_point()]
         scores = [each for each in known if each and each.columns is not None and each.columns.shape == shape]
-        for each in scores or known:
-            ids = None if each is None else each.ids
+        for each in scores or sorted(states or filter(None, known), key=lambda each: -each.since):
+            ids = each.ids
             if ids is not None and ids.shape != shape and not _fits(ids.shape, shape):
                 # Where only the number of features differs, each row is still of the token that it was of.
                 alike = ids.shape[:-1] == shape[:-1] and not self.store.varies(ids, -1)
@@ -183,8 +218,8 @@ class Follower:
             if is_learned(source) and isinstance(of.result, Tensor):
                 self.store.put(of.result, Known(nobody(of.result.shape)))
             return
-        if known[0] is not None and known[0].is_given and _takes_numbers_apart(of):
-            known = [Known(self.store.seed(source.shape)), *known[1:]]
+        if known[0] is not None and known[0].numbers is not None and _takes_numbers_apart(of):
+            known = [Known(known[0].numbers), *known[1:]]
             self.store.put(source, known[0])  # type: ignore[arg-type]
         joined = _join(known)
         if of.function.is_view or of.name in SHAPED:
@@ -203,15 +238,28 @@ class Follower:
         if joined.softmax is not None and (of.name == "where" or len(numbers) > 1):
             joined = joined._replace(softmax=joined.softmax._replace(changed=joined.softmax.changed or of.name))
         of_numbers = [self.store.get(each) or NOTHING for each in numbers]
+        if of.name == "cat" and (arguments["dim"] + 1) % of.result.ndim == 0:
+            of_numbers = self._name_by_last(of_numbers)
         planes = ([getattr(each, plane) for each in of_numbers] for plane in PLANES)
         self._place(of, joined, [self._run(of, arguments, chosen, each) for each in planes])
+
+    def _name_by_last(self, known: Sequence[Known]) -> list[Known]:
+        """Name features that come of single tokens of one text, as in a step of a recurrence, by the last of these."""
+        there = (each.ids for each in known if each.ids is not None and each.ids.shape[-1] > 1)
+        shadows = [ids for ids in there if self.store.recall(is_single, ids)]
+        if len(shadows) < len(known) or len({int(family_of(ids).amax()) for ids in shadows}) > 1:
+            return [*known]
+        last = shadows[max(range(len(known)), key=lambda nth: known[nth].since)][..., :1]
+        if not all(torch.equal(ids[..., :1], last) for ids in shadows):
+            self._note("sums of different tokens")
+        return [each._replace(ids=last.expand(ids.shape)) for each, ids in zip(known, shadows, strict=True)]
 
     def _place(self, of: Operation, joined: Known, moved: Sequence[list[Tensor] | None]) -> None:
         """Keep shadows that have gone where the numbers went."""
         is_cut = of.name == "slice" and not (of.args[2:3] or [0])[0] and of.result.shape != of.args[0].shape
         softmax = joined.softmax
         for nth, result in enumerate(of.results):
-            one, across, passing = (None if each is None else each[nth] for each in moved)
+            one, across, passing, numbers = (None if each is None else each[nth] for each in moved)
             own = softmax
             if softmax is not None:
                 is_longer = result.ndim > len(softmax.shape) and result.shape[-2:] == softmax.shape[-2:]
@@ -220,9 +268,17 @@ class Follower:
             if of.name in REPEATING and one is not None and one.ndim == 2 and result.dtype == torch.int64:
                 one = self.store.tell_apart(one)
             is_copied = of.name in COPYING and result.ndim == 3 and not self.store.is_repeated(of.tensors[0])
-            is_given = joined.is_given and sorted(result.shape) == sorted(of.tensors[0].shape)
-            known = joined._replace(ids=one, softmax=own, columns=across, allowed=passing)
-            self.store.put(result, known._replace(is_given=is_given, is_copied=is_copied))
+            known = joined._replace(ids=one, softmax=own, columns=across, allowed=passing, numbers=numbers)
+            since = 0 if self._takes_some(of) else joined.since
+            self.store.put(result, known._replace(since=since, is_copied=is_copied))
+
+    def _takes_some(self, of: Operation) -> bool:
+        """Tell whether tokens are taken out of others."""
+        ids = (self.store.get(of.tensors[0]) or NOTHING).ids
+        if ids is None or of.name not in TAKING:
+            return False
+        axes = [of.arguments["dim"]] if "dim" in of.arguments else range(ids.ndim)
+        return any(self.store.varies(ids, axis) for axis in axes)
 
     def _view(self, of: Operation, shadow: Tensor) -> list[Tensor]:
         """Look at a shadow as an operator looks at the numbers, none of which it changes."""
@@ -248,11 +304,12 @@ class Follower:
 
         def run(read: Callable[[Tensor], Tensor]) -> list[Tensor]:
             left = iter(known)
-            arguments = tree_map_only(Tensor, lambda _: read(next(left)), given)
+            arguments = tree_map_only(Tensor, lambda _: read(next(left)) + pads, given)
             if of.function._schema.name.endswith("_"):
                 arguments["self"] = arguments["self"].clone(memory_format=torch.contiguous_format)
-            return list(list_tensors((of.function(**arguments, **chosen),)))
+            return [each - pads for each in list_tensors((of.function(**arguments, **chosen),))]
 
+        pads = int(of.name == "im2col")  # which pads with 0, and that is no id of nobody
         is_shared = all(each.ndim > 1 and each.stride(-1) == 0 for each in known) and "scatter" not in of.name
         for read in (lambda shadow: shadow[..., :1], lambda shadow: shadow)[not is_shared :]:
             with suppress(RuntimeError, IndexError, ValueError):
@@ -335,18 +392,16 @@ def _join(known: Sequence[Known | None]) -> Known:
         softmax = each if found.softmax is None else found
         columns = found.columns if each.columns is None else each.columns
         dropped = max(found.dropped, each.dropped)
-        is_given = found.is_given or each.is_given
-        found = Known(None, found.after | each.after, softmax.softmax, columns, dropped, softmax.allowed, is_given)
-    return found
+        numbers = found.numbers if each.numbers is None else each.numbers
+        found = Known(None, found.after | each.after, softmax.softmax, columns, dropped, softmax.allowed, numbers)
+    return found._replace(since=max((each.since for each in known if each is not None), default=0))
 
 
 def _takes_numbers_apart(of: Operation) -> bool:
-    """Tell whether a model reads the last axis of its input as one of places: numbers of a series, or columns."""
-    shape, name = of.tensors[0].shape, of.name
-    if name in ("unfold", "slice", "select"):
-        is_along = (of.args[1:2] or [0])[0] % len(shape) == len(shape) - 1
-        return is_along and (name == "unfold" or (len(shape) == 2 and of.result.numel() == len(of.tensors[0])))
-    return isinstance(of.result, Tensor) and of.result.shape == (*shape, 1)
+    """Tell whether a model takes a column out of a table [row, column] that it was given."""
+    source = of.tensors[0]
+    is_cut = of.name in ("slice", "select") and (of.args[1:2] or [0])[0] % source.ndim == 1
+    return is_cut and source.ndim == 2 and of.result.numel() == len(source)
 
 
 def _fits(shape: Sequence[int], into: Sequence[int]) -> bool:

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 PLACE_BITS, ROW_BITS = 24, 16
 NOBODY = -1  # the id of what is of no token: a parameter, room in a cache
 MAX_KEPT = 4096  # ids that are remembered
+MAX_NUMBERS = 2**20  # of an input, each of which may be a token
 Ids = Int[Tensor, "..."]
 Made = TypeVar("Made")
 _NOBODY = torch.full((), NOBODY)
@@ -43,6 +44,7 @@ class Softmax(NamedTuple):
 
     shape: tuple[int, ...]  # of all of them
     place: str
+    is_of_unknown: bool = False  # whether nothing is known of the scores
     is_cut: bool = False  # whether those behind others were cut off: as a sink is, or queries
     changed: str = ""  # by which operator its numbers were changed
 
@@ -56,7 +58,8 @@ class Known(NamedTuple):
     columns: Ids | None = None  # of a product of states with states, the ids of the right side's
     dropped: float = 0.0  # the share that dropout took
     allowed: Bool[Tensor, ...] | None = None  # which scores of a softmax let attention through; None: all
-    is_given: bool = False  # whether the outermost module was given it, so that its last axis may be one of places
+    numbers: Ids | None = None  # of what the outermost module was given, an id for each, if its last axis is of places
+    since: int = 0  # the operator that first worked on them after they were taken out of others
     is_copied: bool = False  # whether rows were just put together of others, so that texts may be there twice
 
     def turn(self) -> Known:
@@ -70,7 +73,7 @@ class Known(NamedTuple):
         return self._replace(**moved) if moved else self
 
 
-PLANES = ("ids", "columns", "allowed")  # what has the shape of the numbers
+PLANES = ("ids", "columns", "allowed", "numbers")  # what has the shape of the numbers
 NOTHING = Known(None)
 
 
@@ -85,6 +88,7 @@ class Store:
         self._known: dict[int, tuple[weakref.ref[Tensor], Known]] = {}
         self.families: list[Family] = []
         self._mixed: dict[object, Ids] = {}  # by what was mixed: the same tokens are the same mixture again
+        self._pairs: dict[int, tuple[Ids, Ids, Ids]] = {}  # by family, tokens that are made of two, and these
         self.taken_back: set[int] = set()  # ids of words that were tried, and that a cache lost again
         self._made: dict[object, tuple[Any, Any]] = {}  # and of what, alive so that no other gets its place in memory
 
@@ -179,6 +183,36 @@ class Store:
             self._mixed[key] = first + (rows << PLACE_BITS) + places.view(few.shape)
         return self._mixed[key].expand(ids.shape)
 
+    def put_together(self, of: Ids) -> Ids:
+        """Name what is made of the tokens along the last axis: by the only one, else by a new one.
+
+        Where it is made of two, `take_apart` finds them again.
+        """
+        highest, one, other = of.amax(dim=-1), of[..., 0], of[..., -1]
+        if bool(((of < 0) | (of == highest[..., None])).all()):
+            return highest
+        made = self.mix(highest.contiguous(), of)
+        if bool(((of == one[..., None]) | (of == other[..., None])).all()):
+            self._pairs[int(family_of(made.amax()))] = made, one, other
+        return made
+
+    def fill(self, ids: Ids, axis: int) -> Ids:
+        """Give what a mask left of no token the token of all others along an axis, if that is one."""
+        token = ids.amax(dim=axis, keepdim=True)
+        return token.expand(ids.shape) if bool(((ids < 0) | (ids == token)).all()) else ids
+
+    def take_apart(self, ids: Ids) -> tuple[Ids, Ids]:
+        """Return the two tokens that each is made of; where it is no pair, itself twice."""
+        # Scores such as v · tanh(query + key) are of pairs of tokens, each a new one here (`put_together`). Its two are
+        # looked up by its place among all that were made with it, wherever scores were moved to since.
+        sides = ids, ids
+        for family in {*torch.unique(family_of(collapse(ids))).tolist()} & self._pairs.keys():
+            made, one, other = (each.flatten() for each in self._pairs[family])
+            order, is_of = made.argsort(), family_of(ids) == family
+            at = order[torch.searchsorted(made, torch.where(is_of, ids, made[order[0]]).contiguous(), sorter=order)]
+            sides = torch.where(is_of, one[at], sides[0]), torch.where(is_of, other[at], sides[1])
+        return sides
+
     def make(self, keys: Ids | None, shape: Sequence[int]) -> Ids | None:
         """Make new tokens of [row, key], one for each query of [… query d]; the same for the same keys."""
         if keys is None or self.is_nobodys(keys):
@@ -191,6 +225,8 @@ class Store:
         """Merge the ids of two: a token stays itself with what is of nobody, or of another text.
 
         Of two texts, such as words and their positions, it is the one with more rows, else the one that was read first.
+        Of single tokens of one text, as in a step of a recurrence, it is `one`.
+
         Returns whether tokens of a text were added up, too, as where states are shifted or go on from token to token.
         """
         return (one, False) if one is other else self.recall(self._merge, one, other)
@@ -198,7 +234,7 @@ class Store:
     def _merge(self, one: Ids, other: Ids) -> tuple[Ids, bool]:
         # Two tokens of one family are a mixture where they meet, and get a new id. Two of different families are not:
         # words and positions were read apart and are added, and the sum keeps one of the two names (see `merge`).
-        if one.ndim and one.stride(-1) == 0 == other.stride(-1) and one.shape[-1] > 1:
+        if one.ndim and one.shape[-1] > 1 and not self.varies(one, -1) and not self.varies(other, -1):
             few, are_added = self.merge(one[..., :1], other[..., :1])
             return few.expand(one.shape), are_added
         if torch.equal(one, other):
@@ -211,10 +247,26 @@ class Store:
         mixed = (family_of(one) == family_of(other)) & (one != other) & (one >= 0)
         if not bool(mixed.any()):
             return found, False
+        if is_single(one) and is_single(other):
+            return one, True
         # All pairs of tokens meet where each side lies along an axis of its own, and none is added to its neighbour.
         are_pairs = any(_differ(one, axis) != _differ(other, axis) for axis in range(one.ndim))
         are_of_a_text = row_of(one[mixed]).equal(row_of(other[mixed]))
-        return torch.where(mixed, self.mix(torch.where(one < 0, other, one)), found), are_of_a_text and not are_pairs
+        made = self.put_together(torch.stack([one, other], dim=-1))
+        return torch.where(mixed, made, found), are_of_a_text and not are_pairs
+
+
+def is_single(ids: Ids) -> bool:
+    """Tell whether each text has one token here."""
+    tokens = torch.unique(collapse(ids))
+    return len(torch.unique(row_of(tokens))) == len(tokens)
+
+
+def tell_more(numbers: Ids, ids: Ids | None) -> bool:
+    """Tell whether numbers differ where tokens do not, also those of one feature."""
+    if ids is None or _differ(ids, -1):
+        return False
+    return len(torch.unique(ids[..., 0])) < len(torch.unique(numbers[..., 0]))
 
 
 def _differ(ids: Ids, axis: int) -> bool:

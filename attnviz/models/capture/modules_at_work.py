@@ -6,7 +6,7 @@ A path is the name of a module within the outermost one; numbers in it may be th
 import re
 import weakref
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.models.capture.follow import list_tensors
-from attnviz.models.capture.ids import NOTHING, Known, Store, is_learned
+from attnviz.models.capture.ids import MAX_NUMBERS, NOTHING, Known, Store, is_learned
 
 COMPILED = "_orig_mod"  # the name of a module within what torch.compile makes of it
 NUMBER = re.compile(r"(?<![^._])\d+(?![^.])")  # "3" in "layers.3.attn" and in "layer_3", not in "attn1"
@@ -65,23 +65,30 @@ class ModulesAtWork:
             again = [] if any(one.dtype == torch.int64 and one.ndim > 1 for one in tensors) else tensors
         for one in filter(self.store.is_repeated, again if module._modules else ()):
             self.store.put(one, NOTHING)
-        by_text = any(one.ndim > 2 and one.is_floating_point() for one in tensors)
+        # Whole numbers in a square may be a graph's edges.
+        beside = (one for one in tensors if one.ndim > 2 or (one.ndim == 2 and one.dtype == torch.int64))
+        n_texts = {len(one) for one in beside if one.ndim > 2 or one.shape[0] != one.shape[1]}
         for tensor in tensors:
-            self._seed(tensor, by_text)
+            self._seed(tensor, n_texts)
         self.calls.append((module, next(self._runs)))
 
-    def _seed(self, tensor: Tensor, by_text: bool) -> None:
-        """Give tokens their ids: numbers of words, or states [text, token, d]. `by_text`: of two axes, [text, d]."""
+    def _seed(self, tensor: Tensor, n_texts: Collection[int]) -> None:
+        """Give tokens their ids: numbers of words, or states [text, token, d].
+
+        `n_texts`: of what is read beside it. What has as many rows without an axis of tokens is one token of each text.
+        """
         if tensor.is_nested or type(tensor) is not Tensor or torch._C._get_tracing_state() is not None:
             return
         known, shape = self.store.get(tensor), tensor.shape
         is_new = not is_learned(tensor) and (known is None or (known.ids is None and not known.after))
         if tensor.is_floating_point() and tensor.ndim in (2, 3) and is_new:
-            tokens = (len(tensor), 1) if tensor.ndim == 2 and by_text else shape[:-1]
+            tokens = (len(tensor), 1) if tensor.ndim == 2 and len(tensor) in n_texts else shape[:-1]
             ids = self.store.seed(tokens).reshape(*shape[:-1], 1).expand(shape)
-            self.store.put(tensor, Known(ids, is_given=not self.calls and tokens == shape[:-1]))
+            is_given = not self.calls and shape.numel() <= MAX_NUMBERS
+            self.store.put(tensor, Known(ids, numbers=self.store.seed(shape) if is_given else None))
         elif tensor.dtype == torch.int64 and 1 <= tensor.ndim <= 3:
-            self.store.put(tensor, Known(self.store.seed(shape)))
+            tokens = (len(tensor), 1) if tensor.ndim == 1 and len(tensor) in n_texts else shape
+            self.store.put(tensor, Known(self.store.seed(tokens).reshape(shape)))
 
     def leave(self, module: nn.Module) -> None:
         """Leave a module, perhaps with an exception, and those in it that had no chance to end."""

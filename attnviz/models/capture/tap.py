@@ -28,7 +28,7 @@ from attnviz.models.capture.call import Call, Keeper
 from attnviz.models.capture.captured import is_kernel
 from attnviz.models.capture.factored import Factoring
 from attnviz.models.capture.follow import Follower, Operation, list_tensors
-from attnviz.models.capture.ids import NOTHING, Store
+from attnviz.models.capture.ids import NOTHING, Known, Store
 from attnviz.models.capture.modules_at_work import ModulesAtWork
 from attnviz.models.capture.unread import STANDING_FOR_OTHERS, Unread, why_unreadable
 from attnviz.models.protocols import EVERY, LayersAndHeads
@@ -179,11 +179,11 @@ class Capture(Operators):
     def leave(self, module: nn.Module, given: tuple[Any, ...], output: Any) -> None:
         """Leave a module, perhaps with an exception."""
         if threading.get_ident() == self._thread:
-            if isinstance(module, nn.RNNBase | nn.RNNCellBase):
+            if isinstance(module, nn.RNNBase):
                 self._do("a module", self._follow_recurrence, module, given, output)
             self._do("a module", self.at_work.leave, module)
 
-    def _follow_recurrence(self, module: nn.RNNBase | nn.RNNCellBase, given: tuple[Any, ...], output: Any) -> None:
+    def _follow_recurrence(self, module: nn.RNNBase, given: tuple[Any, ...], output: Any) -> None:
         """Give a state for each token the id of that token, and note that it comes of others, too.
 
         The last states of a text are of no token: what goes on from them, as a decoder, is called by what it reads.
@@ -192,10 +192,9 @@ class Capture(Operators):
         for last in found[1:]:
             self.store.put(last, (self.store.get(last) or NOTHING)._replace(ids=None))
         if known.ids is not None and found and found[0].shape[:-1] == known.ids.shape[:-1]:
-            self.store.put(found[0], known._replace(ids=known.ids[..., :1].expand(found[0].shape)))
-            # A cell reads one token, and what it is given of others is added in it.
-            axis = int(module.batch_first and found[0].ndim == 3) if isinstance(module, nn.RNNBase) else None
-            if axis is not None and self.store.varies(known.ids, axis):
+            ids = known.ids[..., :1].expand(found[0].shape)
+            self.store.put(found[0], Known(ids, known.after, since=known.since))
+            if self.store.varies(known.ids, int(module.batch_first and found[0].ndim == 3)):
                 self._note("sums of different tokens")
 
     def _do(self, what: str, look: Callable[..., None], *given: Any) -> None:
@@ -236,6 +235,7 @@ class Capture(Operators):
             self.unread.places["empty"] += [why] if attends or is_softmax else []
             return
         of = Operation(name, func, args, kwargs, result, tensors, list(list_tensors((result,))))
+        self._follower.begin(of)
         # A kernel is attention, a product or a sum may be, and all else only moves, mixes or keeps the ids of tokens. A
         # cut while no module is at work is that of a cache between two passes, which takes words back.
         if attends:

@@ -107,7 +107,7 @@ def _find_states(call: Call) -> object:
     """Find what heads of one layer have in common."""
     if call.kept.shape[1] > 1:
         return None
-    return call.number, call.after, call.kept.shape, call.how, *_read(call), LAST_NUMBER.sub("", call.path)
+    return call.number, call.after, call.since, call.kept.shape, call.how, *_read(call), LAST_NUMBER.sub("", call.path)
 
 
 def _read(call: Call) -> tuple[bytes, ...]:
@@ -133,10 +133,12 @@ def _find_run(call: Call) -> object:
 
 def _join_parts(calls: list[Call], _: Store) -> list[Call]:
     """Join what is of one run: heads one by one, or parts of which each has queries of its own."""
-    first, are_heads = calls[0], len({*map(_read, calls)}) == 1
+    first, read = calls[0], {_read(call) for call in calls}
+    are_heads = len(read) == 1
+    are_steps = first.kept.shape[2] == 1 and len({(*_read(call), call.since) for call in calls}) > len(read)
     n_heads = first.kept.shape[1]
     are_all_there = first.factors is None and first.n_heads_in_model in (None, n_heads)
-    if n_heads > 1 if are_heads else not are_all_there:
+    if are_steps or (n_heads > 1 if are_heads else not are_all_there):
         return calls
     asking = np.concatenate([call.queries.max(axis=1) for call in calls])
     joined, *others = _unite(calls, number_texts(asking, np.concatenate([np.asarray(call.keys) for call in calls])))

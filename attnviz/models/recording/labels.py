@@ -113,9 +113,10 @@ def label(groups: Sequence[Group], names: Names, store: Store) -> Iterator[tuple
     for group in groups:
         group.calls[:] = [call if call.keys is not None else _guess_sides(call, names, make) for call in group.calls]
     _turn(groups, store.families)
+    n_named = len({group.number for group in groups if names.matches_length("tokens", group.shape[2])})
     for _, of_pass in groupby(groups, key=lambda group: group.number):
         several = list(of_pass)
-        labels = PassLabels(several, names, store.families)
+        labels = PassLabels(several, names, store.families, n_named)
         yield from ((group, labels.label(group)) for group in several)
 
 
@@ -127,6 +128,9 @@ def _turn(groups: Sequence[Group], families: list[Family]) -> None:
         known = ids[:1][ids[:1] >= 0]
         if len(np.unique(row_of(known))) > 1 and len(np.unique(place_of(known))) == 1:
             turned.update(find_families(known))
+    for queries, keys in (group.sides[:2] for group in groups):  # steps of such a text, in which rows are no texts
+        if turned.intersection(find_families(keys)) and len(np.unique(row_of(queries), axis=0)) < len(queries):
+            turned.update(find_families(queries))
     for family in turned:
         n_rows, n_places = families[family].n_rows, families[family].n_places
         families[family] = replace(families[family], n_rows=n_places, n_places=n_rows)
@@ -157,8 +161,8 @@ def _guess_sides(call: Call, names: Names, make: Callable[..., PlaceIds]) -> Cal
 class PassLabels:
     """The names of one pass."""
 
-    def __init__(self, groups: Sequence[Group], names: Names, families: Sequence[Family]) -> None:
-        self._names, self._families = names, families
+    def __init__(self, groups: Sequence[Group], names: Names, families: Sequence[Family], n_named: int) -> None:
+        self._names, self._families, self._n_named = names, families, n_named
         calls = [(np.asarray(call.keys), call.attended) for group in groups for call in group.calls]
         of_keys = np.concatenate([keys.ravel() for keys, _ in calls])
         attended = np.concatenate([keys[attended] for keys, attended in calls])
@@ -220,7 +224,9 @@ class PassLabels:
         n_texts = max(1, len({*texts}))
         n_windows = len(texts) // n_texts
         once = any(rows is not None and len(rows) == 1 for rows in (self._names.tokens, self._names.keys))
-        guess = f"Names were given once, for each of {n_texts} texts." if once and n_texts > 1 else ""
+        apart = [(self._n_named, "passes")] if self._n_named > 1 else []
+        apart += [(n_texts, "texts")] if once and n_texts > 1 else []
+        guess = " ".join(f"Names were given once, for each of {n} {what}." for n, what in apart)
         attended = np.any([call.attended for call in group.calls], axis=0)
         kept_keys = np.where(keys >= 0, ~np.isin(keys, self._padding), attended)
         kept_queries = ~np.isin(queries, self._padding)

@@ -91,12 +91,18 @@ def record(  # noqa: PLR0913 - each is an option of its own
     module reads several times, as under guidance in a diffusion, is as many texts. Inside a model that is known of
     states that cat, repeat or an index has put together.
 
-    What the outermost module reads are tokens: words [text, token], or states [text, token, d]. Where it takes the last
-    axis apart, as that of a series [text, time] or of columns of a table, the numbers on it are tokens.
+    What the outermost module reads are tokens: words [text, token], or states [text, token, d]. What has no axis of
+    tokens beside these, such as lengths [text] or a vector [text, d], is one token of each text. Where a module gives
+    the numbers of the last axis features of their own, as those of a series [text, time] or of a table, each is one.
+
+    States of a recurrence, also of a cell written by hand, are called by the token that was read last. Scores that are
+    made of pairs of tokens, such as sums and distances, are of both. Where no module is at work, as in the cells of a
+    notebook, a softmax of any scores is taken for one of attention, and the record's facts say that it is a guess.
 
     `tokens` names the pieces of one text, or of each text of a batch in a list of lists; without it, tokens are called
     by their positions. `keys` names what cross-attention attends to, and what the encoder of an encoder-decoder reads.
-    The pieces count as separated by one space; none counts as a marker of the model.
+    The pieces count as separated by one space; none counts as a marker of the model. Where several passes bear names
+    that were given once, their facts say so.
 
     As `keys`, an `attnviz.Grid` names the patches of an image, in self-attention, too.
 
