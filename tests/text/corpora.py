@@ -108,6 +108,12 @@ def opened(dataset: Path | str, split: str | None = None, text_column: str | Non
     return load_corpus(TextOptions(dataset=str(dataset), split=split, text_column=text_column, **how))  # type: ignore[arg-type]
 
 
+def open_made(path: Path, content: str | bytes, **how: str) -> Corpus:
+    """Write a file and open it."""
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return opened(path, **how)
+
+
 def rows(corpus: Corpus) -> list[tuple[str, int | None]]:
     return [(document.text, document.label) for document in corpus.documents]
 

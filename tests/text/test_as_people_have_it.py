@@ -15,7 +15,7 @@ import pytest
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.specs import TextOptions
 from attnviz.text import load_corpus
-from tests.text.corpora import opened, rows, write_folder
+from tests.text.corpora import open_made, opened, rows, write_folder
 
 GOOD, BAD = "A fine film, moving too.", 'Dull; he said "no" twice.'
 QUOTED, DOUBLED = f'"{GOOD}"', '"Dull; he said ""no"" twice."'  # the same between quotes
@@ -76,8 +76,7 @@ FILES: list[tuple[str, str, str]] = [
 
 @pytest.mark.parametrize(("name", "content", "note"), FILES, ids=[name for name, *_ in FILES])
 def test_a_file_gives_the_texts_and_labels_that_it_means(name: str, content: str, note: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(content.encode("utf-16" if name == "utf16.csv" else "utf-8"))
-    corpus = opened(tmp_path / name)
+    corpus = open_made(tmp_path / name, content.encode("utf-16" if name == "utf16.csv" else "utf-8"))
     assert [(text.rstrip(), label) for text, label in rows(corpus)][:2] == TWO[: len(corpus.documents)]
     (said,) = corpus.notices
     assert said.startswith(f"{name}: ")
@@ -200,44 +199,40 @@ def test_a_row_is_as_long_as_a_text_may_be(tmp_path: Path) -> None:
     write_gz(tmp_path / "a.csv.gz", {"a.csv": ("text,label\n" + ",".join(fields) + "\n").encode()})
     with pytest.raises(InvalidSource, match=r"a\.csv\.gz:2 is longer than the 16 MiB of one text"):
         opened(tmp_path / "a.csv.gz")
-    (tmp_path / "b.csv").write_text("text" + "," * 5000 + "\n")
     with pytest.raises(InvalidSource, match="has more columns than the 4,096 that are read"):
-        opened(tmp_path / "b.csv")
+        open_made(tmp_path / "b.csv", "text" + "," * 5000 + "\n")
 
 
 def test_columns_are_chosen_by_name_or_number(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("text,label,stars,note\na,1,5,b\nc,0,1,d\n", encoding="utf-8")
-    assert rows(opened(tmp_path / "a.csv")) == [("a", 1), ("c", 0)]
+    assert rows(open_made(tmp_path / "a.csv", "text,label,stars,note\na,1,5,b\nc,0,1,d\n")) == [("a", 1), ("c", 0)]
     assert rows(opened(tmp_path / "a.csv", text_column="3", label_column="stars")) == [("b", 1), ("d", 0)]
     assert rows(opened(tmp_path / "a.csv", label_column="none")) == [("a", None), ("c", None)]
     with pytest.raises(InvalidSource, match=r"no column 'label2'\. Did you mean 'label'"):
         opened(tmp_path / "a.csv", label_column="label2")
     with pytest.raises(InvalidSource, match="'note' holds 'b', 'd', which are not labels of one kind"):
         opened(tmp_path / "a.csv", label_column="note")
-    (tmp_path / "twice.csv").write_text("text,text,label\na,b,1\n", encoding="utf-8")
     with pytest.raises(InvalidSource, match="has 2 columns called 'text'"):
-        opened(tmp_path / "twice.csv", text_column="1")
+        open_made(tmp_path / "twice.csv", "text,text,label\na,b,1\n", text_column="1")
     with pytest.raises(InvalidOption, match="--label-column is for data sets"):
         load_corpus(TextOptions(text=("a",), label_column="label"))
 
 
 def test_a_file_that_is_sorted_by_label_is_read_as_a_whole(tmp_path: Path) -> None:
     """Of 4 after a thousand times 0, no window of rows says that it means positive."""
-    (tmp_path / "a.csv").write_text("text,label\n" + "a,0\n" * 2000 + "b,4\n" * 2000, encoding="utf-8")
-    assert {label for _, label in rows(opened(tmp_path / "a.csv"))} == {0, 1}
+    corpus = open_made(tmp_path / "a.csv", "text,label\n" + "a,0\n" * 2000 + "b,4\n" * 2000)
+    assert {label for _, label in rows(corpus)} == {0, 1}
 
 
 def test_the_scale_of_ratings_is_that_of_the_whole_file(tmp_path: Path) -> None:
     """Sorted by rating as IMDb is, where 4 of 10 is negative and 4 of 5 is not."""
-    (tmp_path / "a.csv").write_text("text,rating\n" + "a,1\nb,4\n" * 600 + "c,7\nd,10\n" * 600, encoding="utf-8")
-    assert set(rows(opened(tmp_path / "a.csv"))) == {("a", 0), ("b", 0), ("c", 1), ("d", 1)}
-    (tmp_path / "b.csv").write_text("text,stars\n" + "a,1\n" * 1100 + "b,2\nc,3\nd,5\n", encoding="utf-8")
-    assert rows(opened(tmp_path / "b.csv"))[-4:] == [("a", 0), ("b", 0), ("c", None), ("d", 1)]
+    of_ten = open_made(tmp_path / "a.csv", "text,rating\n" + "a,1\nb,4\n" * 600 + "c,7\nd,10\n" * 600)
+    assert set(rows(of_ten)) == {("a", 0), ("b", 0), ("c", 1), ("d", 1)}
+    of_five = open_made(tmp_path / "b.csv", "text,stars\n" + "a,1\n" * 1100 + "b,2\nc,3\nd,5\n")
+    assert rows(of_five)[-4:] == [("a", 0), ("b", 0), ("c", None), ("d", 1)]
 
 
 def test_numbers_from_0_to_1_are_no_stars(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("text,score\na,0.95\nb,0.2\n", encoding="utf-8")
-    corpus = opened(tmp_path / "a.csv")
+    corpus = open_made(tmp_path / "a.csv", "text,score\na,0.95\nb,0.2\n")
     assert rows(corpus) == [("a", None), ("b", None)]
     assert "'score' holds '0.95', '0.2', which are not labels of one kind" in corpus.notices[0]
 
@@ -259,12 +254,10 @@ def test_compressed_files_are_read_wherever_they_lie(
     assert rows(opened(folder / f"train.csv{ending}")) == rows(opened(tmp_path / "a.zip")) == TWO
     assert rows(opened(folder)) == TWO
     assert rows(opened(folder, split="test")) == [("other", None)]
-    (tmp_path / "a.csv").write_bytes(pack(CSV))
     with pytest.raises(InvalidSource, match=rf"a\.csv is compressed\. Let its name end in {ending}"):
-        opened(tmp_path / "a.csv", encoding="latin-1")
-    (tmp_path / f"b.csv{ending}").write_bytes(pack(CSV)[:-9])
+        open_made(tmp_path / "a.csv", pack(CSV), encoding="latin-1")
     with pytest.raises(InvalidSource, match="cannot be unpacked: Compressed file ended"):
-        opened(tmp_path / f"b.csv{ending}")
+        open_made(tmp_path / f"b.csv{ending}", pack(CSV)[:-9])
 
 
 def test_folders_of_more_classes_than_two_are_not_negative_and_positive(tmp_path: Path) -> None:
@@ -274,16 +267,14 @@ def test_folders_of_more_classes_than_two_are_not_negative_and_positive(tmp_path
 
 
 def test_a_label_that_comes_late_and_is_unknown_is_named_by_its_line(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("text,label\n" + "a,neg\nb,pos\n" * 600 + "c,sideways\n", encoding="utf-8")
     with pytest.raises(InvalidSource, match=r"a\.csv:1202: 'label' holds 'sideways', which is not a label"):
-        opened(tmp_path / "a.csv")
+        open_made(tmp_path / "a.csv", "text,label\n" + "a,neg\nb,pos\n" * 600 + "c,sideways\n")
     assert opened(tmp_path / "a.csv", label_column="none").documents[-1].text == "c"
 
 
 def test_another_encoding_is_named_by_an_option(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes("text,label\ncafé,1\n".encode("latin-1"))
     with pytest.raises(InvalidSource, match=r"a\.csv:2: byte 0xe9 .* --encoding latin-1"):
-        opened(tmp_path / "a.csv")
+        open_made(tmp_path / "a.csv", "text,label\ncafé,1\n".encode("latin-1"))
     assert rows(opened(tmp_path / "a.csv", encoding="latin-1")) == [("café", 1)]
     (tmp_path / "a.txt").write_bytes("café".encode("latin-1"))
     assert load_corpus(TextOptions(text_file=(str(tmp_path / "a.txt"),), encoding="latin-1")).texts == ("café",)

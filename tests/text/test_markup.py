@@ -12,7 +12,7 @@ from attnviz.errors import InvalidSource, TooLarge
 from attnviz.specs import TextOptions
 from attnviz.text import Corpus, load_corpus
 from attnviz.text.dataset import stream_corpus
-from tests.text.corpora import opened, texts_of, write_csv
+from tests.text.corpora import open_made, opened, texts_of, write_csv
 
 PAGE = "<!DOCTYPE html><html><head><title>x</title><style>p{}</style></head><body><p title='a > b'>A <b>fine</b>\n"
 PAGE += "film.<br/>R&amp;B, 1 &lt; 2</p><script>if (a</b>) {}</script><pre><code>x = 1</code></pre><!-- no -->"
@@ -91,8 +91,7 @@ CHATS = {
 
 @pytest.mark.parametrize("name", CHATS)
 def test_messages_are_one_text(name: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text(CHATS[name])
-    (document,) = opened(tmp_path / name).documents
+    (document,) = open_made(tmp_path / name, CHATS[name]).documents
     assert isinstance(document.text, Chat)
     assert document.text.messages == [ASKED, {"role": "assistant", "content": "Very good."}]
     if name < "c":
@@ -101,9 +100,9 @@ def test_messages_are_one_text(name: str, tmp_path: Path) -> None:
 
 
 def test_messages_of_more_than_words_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text(json.dumps({"messages": [{"role": "user", "content": [{"image": "x"}]}]}))
+    messages = [{"role": "user", "content": [{"image": "x"}]}]
     with pytest.raises(InvalidSource, match="the messages hold more than words, such as pictures"):
-        opened(tmp_path / "a.json")
+        open_made(tmp_path / "a.json", json.dumps({"messages": messages}))
 
 
 def test_messages_of_a_table_of_arrow_are_one_text(tmp_path: Path) -> None:

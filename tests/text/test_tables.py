@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from attnviz.errors import AttnvizError, InvalidSource
-from tests.text.corpora import REVIEWS, SEVERAL_LINES, WRITERS, opened, rows, texts_of, write_saved
+from tests.text.corpora import REVIEWS, SEVERAL_LINES, WRITERS, open_made, opened, rows, texts_of, write_saved
 
 WRONG = [
     ("a.csv", b"", ":1: the file is empty"),
@@ -51,9 +51,8 @@ WRONG = [
 @pytest.mark.parametrize(("name", "content", "problem"), WRONG)
 def test_a_wrong_line_is_named(name: str, content: bytes, problem: str, tmp_path: Path) -> None:
     path = tmp_path / name
-    path.write_bytes(content)
     with pytest.raises(InvalidSource, match=problem) as error:
-        opened(path)
+        open_made(path, content)
     assert not problem.startswith((":", " ")) or str(error.value).startswith(f"{path}{problem[:2]}")
     assert "\n" not in str(error.value)
     still_open = {os.path.realpath(link) for link in Path("/proc/self/fd").iterdir()}
@@ -77,8 +76,7 @@ PLAIN: list[tuple[str, bytes, list[str]]] = [
 
 @pytest.mark.parametrize(("name", "content", "texts"), PLAIN)
 def test_text_stays_text(name: str, content: bytes, texts: list[str], tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(content)
-    assert texts_of(opened(tmp_path / name)) == texts
+    assert texts_of(open_made(tmp_path / name, content)) == texts
 
 
 LABELS: list[tuple[dict[str, int | None], str]] = [
@@ -93,8 +91,7 @@ JSON_LABELS = {"1": 1, "1.0": 1, "true": 1, "null": None, "0": 0}
 
 @pytest.mark.parametrize(("labels", "said"), LABELS)
 def test_labels(labels: dict[str, int | None], said: str, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("Label,text\n" + "".join(f"{label},a\n" for label in labels))
-    corpus = opened(tmp_path / "a.csv")
+    corpus = open_made(tmp_path / "a.csv", "Label,text\n" + "".join(f"{label},a\n" for label in labels))
     assert [each.label for each in corpus.documents] == [*labels.values()]
     assert said in "".join(corpus.notices)
     assert bool(said) == bool(corpus.notices)
@@ -103,8 +100,8 @@ def test_labels(labels: dict[str, int | None], said: str, tmp_path: Path) -> Non
 def test_labels_of_json(tmp_path: Path) -> None:
     """Also where only later rows have one."""
     lines = ['{"text": "a"}', *(f'{{"text": "a", "label": {label}}}' for label in JSON_LABELS)]
-    (tmp_path / "a.jsonl").write_text("\n".join(lines))
-    assert [each.label for each in opened(tmp_path / "a.jsonl").documents] == [None, *JSON_LABELS.values()]
+    corpus = open_made(tmp_path / "a.jsonl", "\n".join(lines))
+    assert [each.label for each in corpus.documents] == [None, *JSON_LABELS.values()]
 
 
 def test_a_file_without_a_header_is_not_recited(tmp_path: Path) -> None:
@@ -147,15 +144,15 @@ def test_a_parquet_column_of_lists_is_no_label_and_is_not_unpacked(tmp_path: Pat
 
 def test_only_what_is_needed_is_read(tmp_path: Path) -> None:
     """A wrong line far below does not stop the first texts, and a slice from the end has to meet it."""
-    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n{"text": "b"}\nwrong\n')
-    assert texts_of(opened(tmp_path / "a.jsonl", "train[:1]+train[1:2]")) == ["a", "b"]
+    lines = '{"text": "a"}\n{"text": "b"}\nwrong\n'
+    assert texts_of(open_made(tmp_path / "a.jsonl", lines, split="train[:1]+train[1:2]")) == ["a", "b"]
     with pytest.raises(AttnvizError, match=":3: not JSON"):
         opened(tmp_path / "a.jsonl", "train[-1:]")
 
 
 def test_half_an_emoji_in_json_is_replaced_with_one_notice(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"text": "x\\ud800y"}\n{"text": "\\ud83d\\ude00"}\n{"text": "\\udc00"}\n')
-    corpus = opened(tmp_path / "a.jsonl")
+    lines = '{"text": "x\\ud800y"}\n{"text": "\\ud83d\\ude00"}\n{"text": "\\udc00"}\n'
+    corpus = open_made(tmp_path / "a.jsonl", lines)
     assert texts_of(corpus) == ["x\ufffdy", "😀", "\ufffd"]
     assert len(corpus.notices) == 1
     assert corpus.notices[0].startswith("a.jsonl train[0], a.jsonl train[2]: ")
