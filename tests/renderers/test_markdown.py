@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from attnviz.renderers import cell_text
-from attnviz.renderers.cell_text import write_out_hidden
+from attnviz.renderers.cell_text import write_out_hidden as seen  # what a reader sees of a text
 from attnviz.renderers.documents.markdown import document, inline
 from attnviz.report import Chart, Charts, Column, Heatmap, HeatmapGrid, Note, Report, Table
 from tests.made import HOSTILE
@@ -39,11 +39,6 @@ PIECES = (*re.split(" ", "www. http: // 1. 12) a b.co é 猫 &#35; &lt; <b> <!--
 TEXTS = st.text(string.punctuation + string.whitespace + "a1") | st.lists(
     st.sampled_from([*PIECES, *string.punctuation]), max_size=8
 ).map("".join)
-
-
-def seen(text: str) -> str:
-    """What a reader sees of `text`: as in a terminal that can show every character."""
-    return write_out_hidden(text)
 
 
 def nodes(token: Token) -> list[str]:

@@ -207,28 +207,21 @@ def test_a_text_may_have_several_labels_or_none(tmp_path: Path) -> None:
 # --- `vocab`: the file, and the numbers against counting by hand ---
 
 
-@pytest.fixture
-def reviews(tmp_path: Path) -> Path:
-    folder = tmp_path / "reviews"
-    folder.mkdir()
-    (folder / "train.txt").write_text("good film good\nbad film\n", encoding="utf-8")
-    return folder
+def counted(folder: Path, texts: str) -> Any:
+    """What `vocab` says of a file of these lines."""
+    (folder / "all.txt").write_text(texts, encoding="utf-8")
+    spec = build(VocabSpec, dataset=str(folder / "all.txt"), min_frequency=1, out=str(folder / "v"))
+    return of.data(of.result(vocab(spec)))
 
 
-def test_numbers_are_those_counted_by_hand(reviews: Path, tmp_path: Path) -> None:
-    numbers = of.data(
-        of.result(vocab(build(VocabSpec, dataset=str(reviews), min_frequency=1, out=str(tmp_path / "v"))))
-    )
+def test_numbers_are_those_counted_by_hand(tmp_path: Path) -> None:
+    numbers = counted(tmp_path, "good film good\nbad film\n")
     assert (numbers["texts"], numbers["tokens"], numbers["entries"]) == (2, 5, 3 + 3)
     assert numbers["commonest"] == [["good", 2], ["film", 2], ["bad", 1]]
 
 
 def test_every_tenth_text_is_held_out(tmp_path: Path) -> None:
-    (tmp_path / "all.txt").write_text("seen\n" * 5 + "unseen\n" + "seen\n" * 14, encoding="utf-8")
-    spec = build(VocabSpec, dataset=str(tmp_path / "all.txt"), min_frequency=1, out=str(tmp_path / "v"))
-    found = of.data(of.result(vocab(spec)))
-    assert found["coverage"] == 1.0
-    (tmp_path / "all.txt").write_text("new\n" + "seen\n" * 19, encoding="utf-8")
-    found = of.data(of.result(vocab(spec)))
+    assert counted(tmp_path, "seen\n" * 5 + "unseen\n" + "seen\n" * 14)["coverage"] == 1.0
+    found = counted(tmp_path, "new\n" + "seen\n" * 19)
     assert found["coverage"] == 0.5  # "new" is only in the held-out tenth
     assert "new" in json.loads((tmp_path / "v/tokenizer.json").read_bytes())["model"]["vocab"]  # what is saved knows it
