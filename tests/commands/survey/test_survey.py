@@ -17,7 +17,7 @@ from attnviz.commands.batch.diff import diff
 from attnviz.commands.batch.spec import DiffSpec
 from attnviz.commands.survey import facts as survey_facts
 from attnviz.commands.survey import plan as survey_plan
-from attnviz.commands.survey.files import NAME, Survey, load_files
+from attnviz.commands.survey.files import MOMENTS, NAME, Survey, load_files
 from attnviz.commands.survey.heads import label_heads, top_words
 from attnviz.commands.survey.measure import MASS_BITS
 from attnviz.commands.survey.report import survey_report
@@ -357,6 +357,16 @@ def test_what_was_not_asked_for_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()  # of no text was anything measured
 
 
+def with_first(column: str, wrong: Any) -> Callable[[Any, Any], Any]:
+    """The same table, but for the first number of a column."""
+
+    def change(table: Any, _: Any) -> Any:
+        values = [wrong, *table[column].to_pylist()[1:]]
+        return table.set_column(table.column_names.index(column), table.schema.field(column), [values])
+
+    return change
+
+
 def rename_facts(table: Any, about: Any) -> Any:
     about["facts"]["plain"]["previous_token"] = about["facts"]["plain"].pop("to_same_word")
     return table
@@ -370,6 +380,9 @@ def rename_facts(table: Any, about: Any) -> Any:
         (TEXTS, lambda table, _: table.drop_columns(["entropy 0.1"]), "has no column 'entropy 0.1'"),
         (NAME, rename_facts, "its facts are of other patterns"),
         (NAME, lambda table, about: about.update(schema=4) or table, "is not of a survey of this version"),
+        *((MOMENTS, with_first("keys", [key]), "is not a survey") for key in (9999, -1)),
+        *((MOMENTS, with_first(*wrong), "is not a survey") for wrong in (("query", 9999), ("n_keys", 0))),
+        *((MOMENTS, with_first(*wrong), "is not a survey") for wrong in (("to_first", 2.0), ("head", 7))),
     ],
 )
 def test_a_survey_of_something_else_is_refused_in_one_line(name: str, change: Any, said: str, surveyed: Path) -> None:
