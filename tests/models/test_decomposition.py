@@ -163,29 +163,6 @@ def test_parts_of_encoders_with_norms_behind_sum(kind: str, auto: str, theirs: C
     assert np.abs(stream.answer_without(HeadName(0, 1)) - logits).max() > 1e-3
 
 
-@pytest.mark.parametrize(("kind", "has_norms"), [("modernbert", False), ("xlm-roberta", True)])
-def test_parts_of_other_encoders_sum(kind: str, has_norms: bool, theirs: Callable[..., Path]) -> None:
-    stream, model = take_apart(theirs(kind, LABELS)), built(kind, "eager", LABELS)
-    ids = torch.tensor([stream.subject.ids])
-    with torch.no_grad():
-        own = model(input_ids=ids, attention_mask=torch.ones_like(ids), output_attentions=True)
-    check_sums(stream, own.logits[0].double().numpy(), [each[0] for each in own.attentions])
-    assert {block.norms is not None for block in stream.blocks} == {has_norms}
-
-
-@pytest.mark.parametrize(
-    ("kind", "auto", "said"),
-    [
-        ("albert", LABELS, "share one module"),
-        ("deberta-v2", LABELS, "does not attend by"),
-        ("t5", "AutoModel", "is an encoder-decoder"),
-    ],
-)
-def test_what_cannot_be_taken_apart_is_refused(kind: str, auto: str, said: str, theirs: Callable[..., Path]) -> None:
-    with pytest.raises(InvalidModel, match=said):
-        take_apart(theirs(kind, auto), question=None)
-
-
 @pytest.mark.parametrize(("text", "said"), [(TEXT, r"no \[MASK\]"), (f"{MASKED} {MASKED}", r"2 \[MASK\]")])
 def test_one_mask_is_filled_in(text: str, said: str, theirs: Callable[..., Path]) -> None:
     folder = theirs("bert", MASK)
@@ -202,7 +179,7 @@ def test_looks_of_a_real_encoder_without_an_answer() -> None:
             stream.split_scores(HeadName(layer, head), 9)  # refused where weights are missed
 
 
-# --- A decoder taken apart: parts sum to its own numbers, are what the formula says, or the model is refused ---
+# --- Decoders and other encoders: parts sum to their own numbers, are what the formula says, or it is refused ---
 
 
 FORMS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -214,24 +191,32 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt2, biases": ("gpt2", {}),
     "gpt_neox, parallel": ("gpt_neox", {}),
     "gpt_neox, one behind the other": ("gpt_neox", {"use_parallel_residual": False}),
+    "modernbert": ("modernbert", {"auto": LABELS}),
+    "xlm-roberta, norms behind": ("xlm-roberta", {"auto": LABELS}),
 }
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "gemma2": ({}, "scaled_dot_product_attention"),  # soft-caps
     "olmo2": ({}, "norms in the middle"),
     "granite": ({"residual_multiplier": 0.5}, "something else than its heads and its MLP"),
     "bloom": ({}, "scaled_dot_product_attention"),
+    "albert": ({"auto": LABELS}, "share one module"),
+    "deberta-v2": ({"auto": LABELS}, "does not attend by scaled_dot_product_attention"),
+    "t5": ({"auto": "AutoModel"}, "is an encoder-decoder"),
 }
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_parts_sum_to_what_transformers_computes(form: str, theirs: Callable[..., Path]) -> None:
     kind, settings = FORMS[form]
-    stream = take_apart(theirs(kind, **settings))
+    stream, is_encoder = take_apart(theirs(kind, **settings)), "auto" in settings
     ids = torch.tensor([stream.subject.ids])
     with torch.no_grad():
-        own = built(kind, "eager", CAUSAL)(input_ids=ids, output_attentions=True)
-    check_sums(stream, own.logits[0, -1].double().numpy(), [each[0] for each in own.attentions])
-    assert not stream.split_logit(7, 9).totals[:-1].any()  # only what stands at the last token is read
+        own = built(kind, "eager", settings.get("auto", CAUSAL))(input_ids=ids, output_attentions=True)
+    logits = own.logits[0] if is_encoder else own.logits[0, -1]
+    check_sums(stream, logits.double().numpy(), [each[0] for each in own.attentions])
+    assert {block.norms is not None for block in stream.blocks} == {"norms behind" in form}
+    if not is_encoder:  # only what stands at the last token is read
+        assert not stream.split_logit(7, 9).totals[:-1].any()
 
 
 def test_a_part_of_a_score_is_the_formula_with_the_norm_held(theirs: Callable[..., Path]) -> None:
@@ -275,7 +260,7 @@ def test_what_a_place_gives_is_the_mean_key_turned_to_it(theirs: Callable[..., P
 def test_what_is_no_sum_is_refused(kind: str, theirs: Callable[..., Path]) -> None:
     settings, said = REFUSED[kind]
     with pytest.raises(InvalidModel, match=said) as refused:
-        take_apart(theirs(kind, **settings))
+        take_apart(theirs(kind, **settings), question=None)
     assert "\n" not in str(refused.value)
 
 

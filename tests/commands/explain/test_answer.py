@@ -274,16 +274,9 @@ def test_options_of_answers_are_refused_by_hand(run_here: RunHere) -> None:
     assert f"first 3 of {len(TEXT.split())} tokens" in cut
 
 
-@pytest.mark.parametrize(
-    ("kind", "auto", "said"),
-    [
-        ("bert", "AutoModel", "BertModel, which has no answer to explain. --head 2.1 --query WORD explains one look"),
-        ("albert", "AutoModelForSequenceClassification", "its layers share one module"),
-        ("gemma2", CAUSAL, "cannot be taken apart: a layer of it does not attend by scaled_dot_product_attention"),
-    ],
-)
-def test_other_models_are_refused_in_a_line(kind: str, auto: str, said: str, run_here: RunHere, tmp_path: Path) -> None:
-    refused(run_here("explain", "--model", saved(tmp_path / "other", kind, auto=auto), TEXT), said)
+def test_a_model_without_an_answer_is_refused_in_a_line(run_here: RunHere, tmp_path: Path) -> None:
+    said = "BertModel, which has no answer to explain. --head 2.1 --query WORD explains one look"
+    refused(run_here("explain", "--model", saved(tmp_path / "other", "bert"), TEXT), said)
 
 
 # In Python
