@@ -14,7 +14,7 @@ from attnviz.errors import InvalidOption, OutputError
 from attnviz.store import folders
 from attnviz.store.folders import find_cache, making
 from attnviz.store.parts import temporary_folder
-from tests.made import content
+from tests.made import content, known
 from tests.process import ROOT, bare_environment, leave_part
 
 HOLD = """
@@ -151,8 +151,7 @@ def test_it_is_made_once_and_again_where_something_is_missing(tmp_path: Path) ->
 def test_where_it_fails_nothing_is_left(tmp_path: Path) -> None:
     def break_off() -> None:
         with making(tmp_path / "cache" / "model", is_whole) as part:
-            assert part is not None
-            (part / "a").write_text("half", encoding="utf-8")
+            (known(part) / "a").write_text("half", encoding="utf-8")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -162,8 +161,7 @@ def test_where_it_fails_nothing_is_left(tmp_path: Path) -> None:
 
 def test_killed_it_leaves_nothing_half_and_the_next_takes_its_rest_away(tmp_path: Path) -> None:
     maker = start_maker(tmp_path / "model", 60, "half")
-    assert maker.stdout is not None
-    assert maker.stdout.readline() == b"filled\n"
+    assert known(maker.stdout).readline() == b"filled\n"
     maker.kill()
     maker.communicate()
     assert not (tmp_path / "model").exists()
@@ -174,8 +172,7 @@ def test_killed_it_leaves_nothing_half_and_the_next_takes_its_rest_away(tmp_path
 
 def test_others_wait_and_take_what_the_first_made(tmp_path: Path) -> None:
     first = start_maker(tmp_path / "model", 1.5, "first")
-    assert first.stdout is not None
-    assert first.stdout.readline() == b"filled\n"
+    assert known(first.stdout).readline() == b"filled\n"
     others = [start_maker(tmp_path / "model", 0, "other") for _ in range(2)]
     assert [maker.communicate()[0] for maker in (first, *others)] == [b"done\n"] * 3  # "filled" is read above
     assert (tmp_path / "model" / "a").read_text(encoding="utf-8") == "first"

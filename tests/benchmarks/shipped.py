@@ -30,7 +30,6 @@ from attnviz.models.checkpoint import Checkpoint, load_checkpoint
 from attnviz.models.predicting import cut_text, logits
 from attnviz.options import build
 from attnviz.records.answers import AttentionCost, TestMetrics
-from attnviz.running import Result
 from attnviz.running.metrics import NAME, encode_metrics, load_metrics
 from attnviz.specs import TextOptions
 from attnviz.table.intervals import summarize
@@ -54,8 +53,7 @@ def run_one(data: str, folder: Path, heads: int, seed: int) -> None:
     """Train, or go on with a run, then look at the test split once, with the weights as stored."""
     begun, (pretrain_rate, rate) = time.monotonic(), RATES[heads]
     asked = {"dataset": data, "split": "train", "out": str(folder), "resume": True, **RECIPE}
-    *_, last = train(build(TrainSpec, heads=heads, seed=seed, pretrain_rate=pretrain_rate, learning_rate=rate, **asked))
-    assert isinstance(last, Result)
+    list(train(build(TrainSpec, heads=heads, seed=seed, pretrain_rate=pretrain_rate, learning_rate=rate, **asked)))
     note_answers(folder, TextOptions(dataset=data, split="test"), seconds=time.monotonic() - begun)
 
 

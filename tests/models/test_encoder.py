@@ -122,8 +122,12 @@ def test_dropout_of_the_embedding_zeroes_its_share_and_makes_up_for_it() -> None
     assert (dropped == 0).float().mean().item() == pytest.approx(0.1, abs=0.02)
 
 
-def starts(n_tokens: int, reach: int, *, training: bool = True) -> set[int]:
-    """Where texts of padding begin, read from the positions that are all there is to them."""
+@pytest.mark.parametrize(
+    ("n_tokens", "reach", "training", "expected"),
+    [(4, 7, True, {0, 1, 2, 3}), (1, 2, True, {0, 1}), (4, 0, True, {0}), (4, 4, True, {0}), (4, 7, False, {0})],
+)
+def test_texts_begin_anywhere_in_training(n_tokens: int, reach: int, training: bool, expected: set[int]) -> None:
+    """Texts of padding, whose beginning is read from the positions that are all there is to them."""
     torch.manual_seed(3)
     made = TextEmbedding(N_WORDS, 6, reach=reach).train(training)
     first, found = SCALE * positions(20, 6), set()
@@ -132,15 +136,7 @@ def starts(n_tokens: int, reach: int, *, training: bool = True) -> set[int]:
         start = int((first - read[0]).abs().sum(dim=-1).argmin())
         torch.testing.assert_close(read, first[start : start + n_tokens])
         found.add(start)
-    return found
-
-
-@pytest.mark.parametrize(
-    ("n_tokens", "reach", "training", "expected"),
-    [(4, 7, True, {0, 1, 2, 3}), (1, 2, True, {0, 1}), (4, 0, True, {0}), (4, 4, True, {0}), (4, 7, False, {0})],
-)
-def test_texts_begin_anywhere_in_training(n_tokens: int, reach: int, training: bool, expected: set[int]) -> None:
-    assert starts(n_tokens, reach, training=training) == expected
+    assert found == expected
 
 
 # --- The core against torch's own, against the formula, and against laws that can be checked by hand ---

@@ -18,7 +18,7 @@ from attnviz.records import AttentionMaps
 from attnviz.text import Document
 from tests.commands.survey.made import run
 from tests.events import data
-from tests.made import record, tokens
+from tests.made import known, record, tokens
 from tests.pretrained import saved
 
 HEADS = [(layer, head) for layer in (2, 5) for head in range(6)]
@@ -135,8 +135,7 @@ def test_an_untrained_decoder_has_no_head_to_leave_out(tmp_path: Path, kind: str
     }
     found = run(tmp_path / "out", ablate=("zero",), **options)
     assert [head["kind"] for head in data(found)["heads"]] == [None] * len(data(found)["heads"])
-    facts = load_files(tmp_path / "out").facts
-    assert facts is not None
+    facts = known(load_files(tmp_path / "out").facts)
     assert (facts.costs, facts.feeds) == ((), ())
     for wrong in ({"ablate": ("mean",)}, {"ablate": ("zero",), "shard": "1/2"}):
         with pytest.raises(InvalidOption, match=r"decoder are replaced by zeros only|names no heads to leave out"):

@@ -15,6 +15,7 @@ from attnviz.options import build
 from attnviz.renderers.figure.files import png
 from attnviz.report import FigureStyle, Report
 from attnviz.running import Progress, Result
+from tests.events import result
 from tests.starting import train
 
 CHECKPOINT = ("model.safetensors", "tokenizer.json", "config.json")
@@ -61,9 +62,7 @@ def after_step(patch: pytest.MonkeyPatch, step: int, act: Callable[[Training], o
 
 def finished(spec: TrainSpec, folder: Path) -> Result:
     """A run from beginning to end."""
-    *_, last = train(replace(spec, out=str(folder)))
-    assert isinstance(last, Result)
-    return last
+    return result(train(replace(spec, out=str(folder))))
 
 
 def resumed(spec: TrainSpec, folder: Path) -> tuple[Progress, ...]:

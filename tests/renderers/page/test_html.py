@@ -14,6 +14,7 @@ import pytest
 from attnviz.errors import InvalidOption
 from attnviz.renderers.page import map_parts
 from attnviz.renderers.page.html import html
+from attnviz.renderers.page.packing import Precision
 from attnviz.report import Block, FigureStyle, Heatmap, HeatmapGrid, Note, Report, Scale
 from tests import made
 from tests.renderers.page.atlases import TEXT, WORDS, atlas, atlas_report, moment
@@ -101,12 +102,9 @@ def test_weights_come_back_exactly() -> None:
 def test_many_weights_come_back_within_what_the_page_says() -> None:
     maps = made.random_maps(["t"] * 200, n_heads=12)
     parsed = page(made.report(maps))
-    kept = json.loads(parsed.inner["content"])["precision"]
-    assert kept is not None
-    from attnviz.renderers.page.packing import Precision
-
+    kept = Precision(**json.loads(parsed.inner["content"])["precision"])
     for packed, weights in zip(parsed.cells(), maps.weights[0], strict=True):
-        low, high = intervals(packed, (200, 200), Precision(**kept))
+        low, high = intervals(packed, (200, 200), kept)
         assert (low <= weights).all()
         assert (weights < high).all()
     assert any("within 0.5 %" in sentence for sentence in content(made.report(maps))["exactness"])
