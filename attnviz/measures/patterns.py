@@ -117,8 +117,7 @@ def name_heads(maps: AttentionMaps, by_card: bool = True) -> tuple[tuple[HeadPat
     Others are named by this text alone, and all are unless `by_card`. No head has a name of a model that has not
     learned anything, of a text that the vocabulary does not hold, or where tokens attend to those of another text.
     """
-    nameless = maps.provenance.trained is False or maps.keys.mostly_unknown or not maps.self_attention
-    if nameless:
+    if maps.provenance.trained is False or maps.keys.mostly_unknown or not maps.self_attention:
         return ((HeadPattern(),) * maps.n_heads,) * maps.n_layers
     found = [list[HeadPattern]() for _ in range(maps.n_layers * maps.n_heads)]
     for name, shares, chance in measure_patterns(maps):

@@ -79,9 +79,8 @@ def _open_file(path: Place, wanted: Wanted, title: str) -> Source:
         return open_classes({"train": pair}, path, wanted, title)
     with files.open_file(path) as file:
         files.check_kind(file.read(files.LOOKED_AT), path.name)
-    problem = f"{path}: its ending does not say what it holds"
     hint = f"Endings that can be read: {READABLE_ENDINGS}. One text is --text-file {path}."
-    raise InvalidSource(problem, hint=hint)
+    raise InvalidSource(f"{path}: its ending does not say what it holds", hint=hint)
 
 
 def _open_folder(path: Place, wanted: Wanted, title: str) -> Source:

@@ -28,8 +28,7 @@ ONE_KEY = "There is one token, which gets all attention of every head: nothing i
 def make_report(maps: AttentionMaps, spec: FigureOptions) -> Report:
     """Choose from one record, measure that and report it, while nobody watches. Raises as these do."""
     part = choose_from_record(maps, spec)
-    measured = part.measure(spec)
-    return heatmap_report(part, measured, spec)
+    return heatmap_report(part, part.measure(spec), spec)
 
 
 def heatmap_report(part: RecordPart, measured: Findings, spec: FigureOptions) -> Report:

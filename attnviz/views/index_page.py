@@ -70,7 +70,6 @@ def format_settings(settings: Mapping[str, object]) -> str:
 
 
 def _jobs_table(jobs: Sequence[Entry], thumbs: Mapping[str, str], changed: Collection[str]) -> Table:
-    columns = (Column("job"), Column("command"), Column("settings"), Column("files"), Column("what to know"))
     rows = []
     for entry in jobs:
         ended = [f"failed: {entry.error}"] if entry.error else ["changed"] if entry.name in changed else []
@@ -80,7 +79,7 @@ def _jobs_table(jobs: Sequence[Entry], thumbs: Mapping[str, str], changed: Colle
         name="jobs",
         title="Jobs",
         role="facts",
-        columns=columns,
+        columns=(Column("job"), Column("command"), Column("settings"), Column("files"), Column("what to know")),
         rows=tuple(rows),
         links=tuple(_choose_link(entry.files) for entry in jobs),
         thumbs=tuple(thumbs.get(entry.name, "") for entry in jobs),

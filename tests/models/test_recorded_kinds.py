@@ -256,6 +256,12 @@ def step_by_step(is_joined: bool, is_backward: bool) -> Callable[[Any, Tensor], 
     return forward
 
 
+def by_spans(own: Any, states: Tensor) -> Tensor:
+    """Attend to stretches of a text, each of which is its first and its last word (Lee et al. 2017)."""
+    spans = [own.joined(torch.cat([states[:, at], states[:, end]], 1)) for at, end in ((0, 1), (0, 2), (1, 4), (3, 4))]
+    return own.by_softmax(torch.stack(spans, 1))  # type: ignore[no-any-return]
+
+
 def by_scores(score: Callable[[Tensor, Tensor], Tensor]) -> Mix:
     def mix(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         return score(query.unsqueeze(-2), key.unsqueeze(-3)).sum(-1).softmax(-1) @ value
@@ -290,6 +296,7 @@ def added_to(*places: int) -> Callable[[Any, Tensor], Tensor]:
         *((step_by_step(*each), "abcde") for each in product((False, True), repeat=2)),
         (lambda own, states: own.by_sums(states), "abcde"),
         (lambda own, states: own.by_both(states), "abcde"),
+        (by_spans, "⟨mixed 0⟩⟨mixed 1⟩⟨mixed 2⟩⟨mixed 3⟩"),
         (by_pairs, "⟨mixed 20⟩⟨mixed 21⟩⟨mixed 22⟩⟨mixed 23⟩e"),
         (added_to(0, 0, 1, 1, 2), "⟨mixed 0⟩⟨mixed 1⟩⟨mixed 2⟩"),
     ],

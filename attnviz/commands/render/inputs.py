@@ -25,8 +25,7 @@ def render_inputs(spec: RenderSpec) -> Inputs:
     if parts := [each for each in listed if each.suffix == ".parquet"]:
         _refuse_names(spec, "a watched run")
         return Inputs(files={part.name: part for part in parts}, folder=store.check_output_folder(spec.figure.out))
-    kind = find_kind(path)
-    if kind == "record":
+    if find_kind(path) == "record":
         return _record_inputs(spec, drawing)
     if spec.words is not None and spec.tokens_file is not None:
         raise InvalidOption("--words and --tokens-file exclude each other", hint="Leave one of them out.")

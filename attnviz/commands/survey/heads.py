@@ -115,7 +115,6 @@ def survey_data(survey: Survey) -> Mapping[str, object]:
         of_place = {name: row[name] for name in (*SPREAD, "equal")}
         of_place["texts"] = texts.get(tuple(row[name] for name in KEYS), [])
         measures.setdefault(row["measure"], said)["numbers"].append(of_place)
-    beyond = [row for row in differences.rows() if row["p_value"] < ALPHA]
     return {
         "model": info.model,
         "revision": info.revision,
@@ -130,7 +129,7 @@ def survey_data(survey: Survey) -> Mapping[str, object]:
             "labels": {str(label): size for label, size in classes.sizes.items()},
             "matched": classes.n_matched,
             "tested": len(differences),
-            "differences": beyond,
+            "differences": [row for row in differences.rows() if row["p_value"] < ALPHA],
         },
     }
 
@@ -149,22 +148,6 @@ def survey_atlas(survey: Survey) -> Atlas:
     names, words, facts = name_heads(survey), top_words(survey, N_WORDS, MIN_SUPPORT), _list_facts(survey)
     curves, equal = list_curves(numbers)
     ranked = sorted(moments, key=lambda row: (KINDS.index(row["kind"]), -row["rank"]))
-    heads = [
-        {
-            "layer": head[0],
-            "head": head[1],
-            "names": names[head],
-            "curve": curve.tolist(),
-            "words": [(escape_for_display(word, 24), lift, n) for word, lift, n in of_head if lift > 1],
-            "facts": facts[head],
-            "moments": [
-                {name: row[name] for name in OF_MOMENT} | {"text": places[row["text"]]}
-                for row in ranked
-                if (row["layer"], row["head"]) == head
-            ],
-        }
-        for head, curve, of_head in zip(info.heads, curves, words, strict=True)
-    ]
     # What tells heads apart at first sight: induction and the previous token, where they are measured.
     titles, telling = [measure["title"] for measure in measures], ("to previous", f"induction{ON_REPEATS}", "to first")
     axes = [*dict.fromkeys([*(titles.index(name) for name in telling if name in titles), *range(len(titles))])]
@@ -172,7 +155,22 @@ def survey_atlas(survey: Survey) -> Atlas:
         "measures": measures,
         "axes": (axes[0], axes[min(1, len(axes) - 1)]),
         "letters": choose_letters([pattern for of_head in names.values() for pattern, _ in of_head]),
-        "heads": heads,
+        "heads": [
+            {
+                "layer": head[0],
+                "head": head[1],
+                "names": names[head],
+                "curve": curve.tolist(),
+                "words": [(escape_for_display(word, 24), lift, n) for word, lift, n in of_head if lift > 1],
+                "facts": facts[head],
+                "moments": [
+                    {name: row[name] for name in OF_MOMENT} | {"text": places[row["text"]]}
+                    for row in ranked
+                    if (row["layer"], row["head"]) == head
+                ],
+            }
+            for head, curve, of_head in zip(info.heads, curves, words, strict=True)
+        ],
         "texts": [*texts.values()],
         "equal": equal.tolist(),
         "commands": [*_commands(survey)],

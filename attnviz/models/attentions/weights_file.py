@@ -82,8 +82,7 @@ def read_weights(given: Any, asked: WeightsRequest, check: Check = check_size) -
             arrays = list_object(parse_json(read_bytes(path, MAX_JSON, InvalidRecord)))
         else:
             arrays = list_object(load_torch(path, kind))
-        found = _read(arrays, asked, name, check)
-        return replace(found, name=path.name, revision=f"sha256:{compute_sha256(path)}")
+        return replace(_read(arrays, asked, name, check), name=path.name, revision=f"sha256:{compute_sha256(path)}")
 
 
 def _read(listed: Iterable[FileArray], asked: WeightsRequest, name: str, check: Check) -> FileWeights:

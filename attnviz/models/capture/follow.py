@@ -126,13 +126,14 @@ class Follower:
         if self._takes_some(of):
             return
         known = {tensor: own for tensor in of.tensors if (own := self.store.get(tensor)) is not None}
+        since = next(self._count)  # of several that are taken out for one operator none is the last
         for tensor, own in known.items():
             if own.numbers is not None and len(of.tensors) > 1 and of.name not in MOVES:
                 others = (each.ids for each in known.values() if each is not own)
                 if all(map(self.store.is_nobodys, others)) and self.store.recall(tell_more, own.numbers, own.ids):
                     own = Known(own.numbers, own.after)
             if not own.since:
-                self.store.put(tensor, own._replace(since=next(self._count)))
+                self.store.put(tensor, own._replace(since=since))
 
     def takes_whole(self, name: str, args: Sequence[Any]) -> bool:
         """Tell whether an operator that is made of other operators can be followed as it is, which takes less time."""
@@ -170,7 +171,7 @@ class Follower:
         results = of.results
         if not results or results[0].is_nested:
             return None
-        shape, found = results[0].shape, None
+        shape, found, since = results[0].shape, None, 0
         if (kind := RUNNING.get(of.name)) is not None and (of.args[0].is_floating_point() or of.args[0].is_complex()):
             axes = [of.args[1]] if isinstance(of.args[1], int) else of.args[1]
             if known[0] is not None and any(self.store.varies(known[0].ids, axis) for axis in axes):
@@ -187,7 +188,8 @@ class Follower:
                 ids = ids[..., :1] if alike else None
             if ids is not None:
                 ids = ids.expand(shape)
-                found, are_added = (ids, False) if found is None else self.store.merge(found, ids)
+                is_step, since = each.since < since, each.since
+                found, are_added = (ids, False) if found is None else self.store.merge(found, ids, is_step)
                 if are_added and results[0].is_floating_point():
                     self._note("sums of different tokens")
         return found
@@ -247,10 +249,12 @@ class Follower:
         """Name features that come of single tokens of one text, as in a step of a recurrence, by the last of these."""
         there = (each.ids for each in known if each.ids is not None and each.ids.shape[-1] > 1)
         shadows = [ids for ids in there if self.store.recall(is_single, ids)]
-        if len(shadows) < len(known) or len({int(family_of(ids).amax()) for ids in shadows}) > 1:
+        tokens = {tuple(ids[..., 0].flatten().tolist()) for ids in shadows}
+        is_step = len(shadows) == len(known) and len(tokens) <= len({each.since for each in known})
+        if not is_step or len({int(family_of(ids).amax()) for ids in shadows}) > 1:
             return [*known]
         last = shadows[max(range(len(known)), key=lambda nth: known[nth].since)][..., :1]
-        if not all(torch.equal(ids[..., :1], last) for ids in shadows):
+        if len(tokens) > 1:
             self._note("sums of different tokens")
         return [each._replace(ids=last.expand(ids.shape)) for each, ids in zip(known, shadows, strict=True)]
 

@@ -221,21 +221,21 @@ class Store:
         made = self.mix(apart[:, :1].expand(-1, shape[-2]).contiguous(), apart)[of_row]
         return made.view(*shape[:-1], 1).expand(tuple(shape))
 
-    def merge(self, one: Ids, other: Ids) -> tuple[Ids, bool]:
+    def merge(self, one: Ids, other: Ids, is_step: bool = False) -> tuple[Ids, bool]:
         """Merge the ids of two: a token stays itself with what is of nobody, or of another text.
 
         Of two texts, such as words and their positions, it is the one with more rows, else the one that was read first.
-        Of single tokens of one text, as in a step of a recurrence, it is `one`.
+        Of single tokens of one text, in a step of a recurrence, it is `one`.
 
         Returns whether tokens of a text were added up, too, as where states are shifted or go on from token to token.
         """
-        return (one, False) if one is other else self.recall(self._merge, one, other)
+        return (one, False) if one is other else self.recall(self._merge, one, other, is_step)
 
-    def _merge(self, one: Ids, other: Ids) -> tuple[Ids, bool]:
+    def _merge(self, one: Ids, other: Ids, is_step: bool) -> tuple[Ids, bool]:
         # Two tokens of one family are a mixture where they meet, and get a new id. Two of different families are not:
         # words and positions were read apart and are added, and the sum keeps one of the two names (see `merge`).
         if one.ndim and one.shape[-1] > 1 and not self.varies(one, -1) and not self.varies(other, -1):
-            few, are_added = self.merge(one[..., :1], other[..., :1])
+            few, are_added = self.merge(one[..., :1], other[..., :1], is_step)
             return few.expand(one.shape), are_added
         if torch.equal(one, other):
             return one, False
@@ -247,7 +247,7 @@ class Store:
         mixed = (family_of(one) == family_of(other)) & (one != other) & (one >= 0)
         if not bool(mixed.any()):
             return found, False
-        if is_single(one) and is_single(other):
+        if is_step and is_single(one) and is_single(other):
             return one, True
         # All pairs of tokens meet where each side lies along an axis of its own, and none is added to its neighbour.
         are_pairs = any(_differ(one, axis) != _differ(other, axis) for axis in range(one.ndim))

@@ -116,8 +116,7 @@ class Continuation:
         headed, device = self._model.loaded.headed, self._model.device
         given = {"input_ids": torch.tensor([list(ids)], device=device), "use_cache": True}
         if mask is not None:
-            begin = mask.shape[-1] - len(ids)
-            places = torch.arange(begin, mask.shape[-1], device=device)
+            places = torch.arange(mask.shape[-1] - len(ids), mask.shape[-1], device=device)
             given |= {"attention_mask": mask.to(device)[None, None], "position_ids": places[None]}
         if "logits_to_keep" in signature(headed.forward).parameters:
             given["logits_to_keep"] = n_logits

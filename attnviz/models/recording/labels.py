@@ -5,6 +5,7 @@ read: those in `keys` to the one that is attended to by another, those in `token
 query attends to, or what attention_mask says. Where ids are not known, as many queries as keys are taken for one text.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -180,6 +181,7 @@ class PassLabels:
             self._assign(group)
         self._called: dict[int, str] = {}  # tokens, by their ids
         self._new = count()  # that the model put in itself, as they are met
+        self._alone: dict[int, Iterator[int]] = defaultdict(count)  # by row, mixtures that were made one by one
         if names.real is not None:
             self._mask(names.real, names.keys is not None or any(group.is_across for group in groups))
 
@@ -278,7 +280,8 @@ class PassLabels:
         if of.is_new:
             every, called = every[[place_of(token)]], [f"⟨new {next(self._new)}⟩"]
         elif of.is_mixed and not fits(text, n):
-            called = [f"⟨mixed {at}⟩" for at in range(n)]
+            first = next(self._alone[row]) if n == 1 else 0
+            called = [f"⟨mixed {first + at}⟩" for at in range(n)]
         elif rows is not None:
             given, there = rows[row % len(rows)], f"the attention in {place}"
             are_theirs = fits(text, n) or not any(fits(text, length) for length in self._lengths)

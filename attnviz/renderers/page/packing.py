@@ -84,8 +84,7 @@ def pack(cells: Cells, precision: Precision | None) -> tuple[bytes, bytes]:
     if len(nibbles) % 2:
         nibbles = np.pad(nibbles, ((0, 1), (0, 0)))
     pairs = (nibbles[0::2] << 4 | nibbles[1::2]).T
-    fine = codes[levels >= UNIT_LEVEL - precision.fine].astype(np.uint8)
-    return pairs.tobytes(), fine.tobytes()
+    return pairs.tobytes(), codes[levels >= UNIT_LEVEL - precision.fine].astype(np.uint8).tobytes()
 
 
 def write_parts(parts: Sequence[tuple[bytes, bytes]]) -> str:
@@ -101,8 +100,7 @@ def write_parts(parts: Sequence[tuple[bytes, bytes]]) -> str:
 def _codes(cells: Cells) -> np.ndarray:
     """Return the upper half of each weight's float32, doubled: the level, then the 8 bits below it."""
     halves = np.ascontiguousarray(cells, dtype="<f4").view("<u2")
-    codes: np.ndarray = (halves[:, 1::2] + DOUBLE).astype("<u2", copy=False)
-    return codes
+    return (halves[:, 1::2] + DOUBLE).astype("<u2", copy=False)
 
 
 def _count_bits(shares: np.ndarray, precision: Precision) -> float:
