@@ -40,8 +40,7 @@ def merge_words(maps: AttentionMaps, kind: MergeKind = "words") -> AttentionMaps
     if kind == "phrases":
         check_segmenter()
     units = find_words(maps.queries, kind)
-    of_keys = None if maps.self_attention else find_words(maps.keys, kind)
-    joined = merge_tokens(maps, units, of_keys)
+    joined = merge_tokens(maps, units, None if maps.self_attention else find_words(maps.keys, kind))
     if maps.self_attention:
         counts = [("tokens_before_merging", len(maps.queries))]
     else:

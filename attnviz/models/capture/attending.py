@@ -112,7 +112,7 @@ class Rule:
             queries, across = store.recall(store.fill, queries, -1), store.recall(store.fill, across, -2)
             if store.varies(queries, -1):
                 queries = across  # as where two texts read each other by one product
-            told = store.varies(across, -1) and not store.varies(across, -2) and bool((across >= 0).all())
+            told = store.varies(across, -1) and not store.varies(across, -2) and bool((collapse(across) >= 0).all())
             keys = across.mT if told and keys is not None else keys
         if keys is None or store.varies(queries, -1) or store.is_nobodys(queries):
             queries = None

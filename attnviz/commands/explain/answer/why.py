@@ -154,8 +154,7 @@ def _try_written(
     other would do as well, the word is not the reason.
     """
     head, query, key = at
-    early = [Writer("mlp", layer) for layer in range(writers[0].layer)]
-    tried = [*writers, *early]
+    tried = [*writers, *(Writer("mlp", layer) for layer in range(writers[0].layer))]
     without = dict(zip(tried, stream.attend_without(head, query, tried)[:, key], strict=True))
     trials = {}
     for kind in ("mlp", "head"):
