@@ -264,7 +264,7 @@ def by_spans(own: Any, states: Tensor) -> Tensor:
 
 def by_scores(score: Callable[[Tensor, Tensor], Tensor]) -> Mix:
     def mix(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        return score(query.unsqueeze(-2), key.unsqueeze(-3)).sum(-1).softmax(-1) @ value
+        return score(query.unsqueeze(-2), key.unsqueeze(-3)).sum(-1).softmax(-1)[..., range(5), :] @ value
 
     return mix
 
@@ -272,7 +272,7 @@ def by_scores(score: Callable[[Tensor, Tensor], Tensor]) -> Mix:
 def of_both(query: Tensor, key: Tensor) -> Tensor:
     """Put both sides beside each other, as in the first graph attention networks (Veličković et al. 2018)."""
     several = [side.expand(1, 4, 5, 5, 4) for side in (query, key)]
-    return torch.where(torch.ones(5, 5, 1).tril() > 0, torch.cat(several, -1) @ nn.Parameter(drawn(4, 8, 1)), -9e15)
+    return torch.where(torch.eye(5)[..., None] < 1, torch.cat(several, -1) @ nn.Parameter(drawn(4, 8, 1)), -9e15)
 
 
 def by_pairs(own: Any, states: Tensor) -> Tensor:

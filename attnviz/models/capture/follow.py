@@ -308,12 +308,13 @@ class Follower:
 
         def run(read: Callable[[Tensor], Tensor]) -> list[Tensor]:
             left = iter(known)
-            arguments = tree_map_only(Tensor, lambda _: read(next(left)) + pads, given)
+            arguments = tree_map_only(Tensor, lambda _: shift(read(next(left)), 1), given)
             if of.function._schema.name.endswith("_"):
                 arguments["self"] = arguments["self"].clone(memory_format=torch.contiguous_format)
-            return [each - pads for each in list_tensors((of.function(**arguments, **chosen),))]
+            return [shift(each, -1) for each in list_tensors((of.function(**arguments, **chosen),))]
 
-        pads = int(of.name == "im2col")  # which pads with 0, and that is no id of nobody
+        # im2col pads with 0, and that is no id of nobody.
+        shift: Any = torch.add if of.name == "im2col" else lambda shadow, _: shadow
         is_shared = all(each.ndim > 1 and each.stride(-1) == 0 for each in known) and "scatter" not in of.name
         for read in (lambda shadow: shadow[..., :1], lambda shadow: shadow)[not is_shared :]:
             with suppress(RuntimeError, IndexError, ValueError):
