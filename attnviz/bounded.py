@@ -197,7 +197,7 @@ def parse_json(data: str | bytes) -> Any:
 
 
 def decode_json(kind: Any, found: Any, name: str) -> Any:
-    """Decode JSON, `found`, as what the annotation `kind` says; a table that an object leaves out is empty.
+    """Decode JSON, `found`, as what the annotation `kind` says; an object may leave out what has a default.
 
     Raises ValueError naming the first value that is none by the way to it from `name`.
     """
@@ -209,7 +209,8 @@ def decode_json(kind: Any, found: Any, name: str) -> Any:
         raise ValueError(f"{called} is not {choices}")
     if is_dataclass(kind):
         kinds = get_type_hints(kind)
-        if not {each.name for each in fields(kind) if each.default_factory is MISSING} <= set(found) <= set(kinds):
+        needed = {each.name for each in fields(kind) if each.default is each.default_factory is MISSING}
+        if not needed <= set(found) <= set(kinds):
             raise ValueError(f"{called} holds other names than {', '.join(kinds)}")
         return kind(**_decode_members(kinds, found, name))  # type: ignore[operator]
     if origin is dict:

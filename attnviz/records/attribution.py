@@ -50,9 +50,6 @@ class Target:
         assert found is not None
         return found
 
-    def __str__(self) -> str:
-        return f"{self.name} − {self.against}" if self.against else self.name
-
 
 @dataclass(frozen=True)
 class Question:

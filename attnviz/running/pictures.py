@@ -70,7 +70,7 @@ class Pictures:
             endings = {f".{renderer.name}" for renderer in RENDERERS}
             mine = {path for name in self.names for path in folder.glob(f"{name}.*") if path.suffix in endings}
             # Of an earlier run: ours by name and by what stands in them.
-            old = sorted(path.name for path in mine - {*files} if path.is_file() and _is_from_attnviz(path))
+            old = sorted(path.name for path in mine - {*files} if path.is_file() and store.is_from_attnviz(path))
             others = [] if records is None else [*_list_other_records(new, self.records)]
             # Every file says what it shows by the sha256 of texts and weights.
             digests = DIGEST.findall(" ".join(value for name, value in report.facts if name.startswith(IDENTITY)))
@@ -106,19 +106,10 @@ def _list_other_records(new: store.OutputFolder, pattern: str) -> Iterator[str]:
     for path in sorted(new.folder.glob(pattern)):
         mine = pattern == store.RECORD or path.name != store.RECORD  # a comparison's are called otherwise
         other = new.path / path.name
-        if mine and path.is_file() and _is_from_attnviz(path):
+        if mine and path.is_file() and store.is_from_attnviz(path):
             is_new = other.is_file() and cmp(path, other, shallow=False)
             if not is_new:
                 yield path.name
-
-
-def _is_from_attnviz(path: Path) -> bool:
-    """Check whether a file says that attnviz made it, a comparison's PNG which models it shows; False if unreadable."""
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return False
-    return b"attnviz" in data or b"TXtstatus of " in data
 
 
 def _holds(data: bytes, digests: Sequence[str]) -> bool:

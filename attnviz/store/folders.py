@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from attnviz.bounded import expand_path, is_folder
+from attnviz.bounded import exists, expand_path, is_folder
 from attnviz.errors import InvalidOption, OutputError
 from attnviz.store import remove, shorten_path, sync, write, writing
 from attnviz.store.parts import LOCK, lock, part_folder, sweep
@@ -173,6 +173,22 @@ def refuse_links(folder: Path, name: str) -> None:
     """
     if link := _find_link(folder, name):
         raise InvalidOption(f"{shorten_path(link)} is a symbolic link, which is not followed", hint="Remove it.")
+
+
+def refuse_others(folder: Path, *names: str) -> None:
+    """Refuse to write over files of others. Raises InvalidOption where one stands there that names attnviz nowhere."""
+    for place in (folder / name for name in names):
+        if exists(place) and not is_from_attnviz(place):
+            raise InvalidOption(f"{shorten_path(place)} was not written by attnviz", hint="Choose another --out.")
+
+
+def is_from_attnviz(path: Path) -> bool:
+    """Check whether a file says that attnviz made it, a comparison's PNG which models it shows; False if unreadable."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return False
+    return b"attnviz" in data or b"TXtstatus of " in data
 
 
 def _find_link(folder: Path, name: str) -> Path | None:

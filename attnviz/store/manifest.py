@@ -40,6 +40,7 @@ class Entry:
     warnings: tuple[str, ...]
     files: tuple[File, ...]
     error: str = ""  # why it failed; then there are no files and no numbers
+    said: str = ""  # what its one report says first
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ def resolve_argument(spec: TextOptions) -> TextOptions:
     if given is None or given in (*spec.text[:1], *spec.text_file[:1], spec.dataset):  # it was resolved before
         return spec
     path = Path(given)
-    if not given or not exists(path):
+    if given != STANDARD_INPUT and not (given and exists(path)):
         is_word = len(given.split()) == 1
         is_file_name = path.suffix.lower() in WORDY_ENDINGS or WORDLESS.fullmatch(given) or _holds_many_texts(path)
         is_path = is_file_name or (given.isascii() and "/" in given)
@@ -123,7 +123,7 @@ def _holds_many_texts(path: Path) -> bool:
 def describe_argument(spec: TextOptions) -> tuple[str, ...]:
     """Say that the argument was taken for a file, where it was."""
     given = spec.inline_text
-    if given is None or given in spec.text:
+    if given is None or given in (STANDARD_INPUT, *spec.text):
         return ()
     kind = "data set" if given == spec.dataset else "text in the file"
     return (f"reading the {kind} {given}; --text {shlex.quote(given)} takes its name as words",)

@@ -40,14 +40,17 @@ def attribution_report(found: Sequence[Attribution], title: str | None, top_k: i
         column_axis="token",
         scale=scale,
     )
-    target = escape_for_display(str(first.target), MAX_NAME)
-    answer = describe_value(first.target.name, first.target.probability, first.target.score, MAX_NAME)
+    asked = first.target
+    target = name = asked.name if asked.score is not None else f"‘{asked.name}’"
+    if asked.against:
+        target = f"{name} − ‘{asked.against}’"
     blocks: list[Block] = [picture, _tokens_table(found, tokens, top_k)]
-    blocks += map(Note, _compose_notes(found, target))
-    name = captions.quote_text(provenance, first.tokens)
+    blocks += map(Note, _compose_notes(found, escape_for_display(target, MAX_NAME)))
+    answer = describe_value(name, asked.probability, asked.score, MAX_NAME)
+    text = captions.quote_text(provenance, first.tokens)
     model = escape_for_display(provenance.model, MAX_NAME)
     return Report(
-        title=captions.choose_title(title, f"{model} reads {name} as {answer}"),
+        title=captions.choose_title(title, f"{model} reads {text} as {answer}"),
         subtitle=captions.join(captions.describe_origin(provenance), extent, f"by {', '.join(rows)}"),
         blocks=tuple(blocks),
         scale=scale,

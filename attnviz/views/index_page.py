@@ -4,7 +4,7 @@ Several texts of one command have such a page, too, without the pictures.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import nan
 
@@ -73,7 +73,8 @@ def _jobs_table(jobs: Sequence[Entry], thumbs: Mapping[str, str], changed: Colle
     rows = []
     for entry in jobs:
         ended = [f"failed: {entry.error}"] if entry.error else ["changed"] if entry.name in changed else []
-        settings, said = _describe([format_settings(entry.settings)]), _describe([*ended, *entry.warnings])
+        settings = _describe([format_settings(entry.settings)])
+        said = _describe(filter(None, [*ended, entry.said, *entry.warnings]))
         rows.append((entry.name, entry.command, settings, len(entry.files), said))
     return Table(
         name="jobs",
@@ -86,7 +87,7 @@ def _jobs_table(jobs: Sequence[Entry], thumbs: Mapping[str, str], changed: Colle
     )
 
 
-def _describe(parts: Sequence[str]) -> str:
+def _describe(parts: Iterable[str]) -> str:
     whole = "; ".join(parts)
     return escape_for_display(whole, MAX_TEXT_LENGTH) if whole else ""
 

@@ -5,11 +5,9 @@ import time
 from collections.abc import Callable
 
 
-def read_options(doc: str | None, data: str = "", **options: int) -> argparse.Namespace:
-    """Read a benchmark's command line: options with their defaults, and a data set where there is one."""
+def read_options(doc: str | None, **options: int) -> argparse.Namespace:
+    """Read a benchmark's command line: options with their defaults."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    if data:
-        parser.add_argument("data", nargs="?", default=data)
     for name, default in options.items():
         if default is False:
             parser.add_argument(f"--{name}", action="store_true")

@@ -322,6 +322,7 @@ def test_texts_are_wrapped_where_they_do_not_fit_and_columns_repeated_after_what
     text = "".join(lines(Report("", "", (COSTS,)), "top", Screen(20)))
     assert text.count("Costs") == 1
     assert text.count("猫坐在") == text.count("95 %") == 3
+    assert "multi:8" in "".join(lines(Report("", "", (COSTS,)), "answer", Screen(20)))
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])

@@ -16,7 +16,7 @@ from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.errors import InvalidConfig, InvalidOption, InvalidSource
 from attnviz.options import build
 from attnviz.specs import TextOptions
-from attnviz.text import Corpus, load_corpus
+from attnviz.text import Corpus, load_corpus, resolve_argument
 from tests.events import report, result
 from tests.made import HOSTILE
 from tests.starting import heatmap
@@ -58,6 +58,7 @@ def test_names_and_slugs(tmp_path: Path, standard_input: Callable[[bytes], None]
     assert corpus.name == "3 texts"
     with pytest.raises(InvalidOption, match="--text-file - can be given once"):
         given(files=("-", "-"))
+    assert resolve_argument(TextOptions(inline_text="-")).text_file == ("-",)
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ def _make(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) -> Eve
     with store.locked(folder):
         try:
             store.refuse_links(folder, PROGRESS)
+            store.refuse_others(folder, NAME, PAGE)
             before = _read_entries(folder)
             # Also where all is made again it matters what was made: files that are not made any more go.
             earlier = {name: replace(entry, fingerprint="") if spec.force else entry for name, entry in before.items()}

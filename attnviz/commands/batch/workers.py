@@ -52,7 +52,7 @@ def fingerprint(job: Job, inputs: dict[str, str]) -> str:
 def run_job(job: Job, folder: Path) -> Entry:
     """Make the job's files in a folder of its own name within `folder`. Raises what its command raises."""
     out = folder / job.name
-    inputs, files, warnings = read_job(job, out).sha256(), list[Path](), list[str]()
+    inputs, files, warnings, said = read_job(job, out).sha256(), list[Path](), list[str](), list[str]()
     numbers: list[TextNumbers] = []
     for event in start_command(BY_NAME[job.command], _write_to(job.spec, out)):
         warnings += event.notices
@@ -60,6 +60,7 @@ def run_job(job: Job, folder: Path) -> Entry:
             files += event.files
             numbers += event.numbers
             if event.report is not None:  # it lies beside the files that the command writes itself, and so do its rows
+                said.append(next((note.text for note in event.report.notes if note.leads), event.report.title))
                 files += _write_documents(event.report, event, event.files[0].parent if event.files else out, job)
     return Entry(
         name=job.name,
@@ -71,6 +72,7 @@ def run_job(job: Job, folder: Path) -> Entry:
         numbers=tuple(numbers),
         warnings=tuple(warnings),
         files=tuple(describe_file(path, folder) for path in files),
+        said=said[0] if len(said) == 1 else "",
     )
 
 

@@ -41,6 +41,8 @@ def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
     if len(documents) < (n_texts := len(inputs.corpus.documents)) and not spec.text.index:
         first.append(f"drawing text 0 of {inputs.corpus.name} ({n_texts:,} texts); --index chooses others")
     with store.locked(out):
+        if html in drawing.pictures.renderers and len(documents) > 1:
+            store.refuse_others(out, PAGE)
         entries = []
         for count, (document, plan) in enumerate(zip(documents, plans, strict=True)):
             yield Progress(count, len(documents), "texts", label="attention of the text")

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import itemgetter
 
 import numpy as np
 
@@ -34,6 +35,7 @@ SHOWN = 16  # characters of a text, which may take two columns each
 LISTED_PLACES = {name_offset(offset) for offset in range(-3, 4)}  # farther ones only name heads
 N_WORDS = 3  # listed of each head
 N_NAMED = 3  # heads that are listed of each pattern
+MAX_UNNAMED = 5  # patterns that are listed where nothing names a head
 
 
 def write_survey(survey: Survey, spec: SurveySpec | MergeSpec) -> Events:
@@ -142,14 +144,15 @@ def _patterns_table(survey: Survey) -> Table:
         listed = (list_first(named, N_NAMED, between=", ") or "-", heads[0])
         shares = (first[name] for name in ("mean", "equal", *compared))
         rows.append((str(pattern), *listed, *("-" if share is None else share for share in shares)))
-    columns = [*map(Column, ("pattern", "names heads", "largest", "share")), Column("equal", minor=True)]
+    columns = [*map(Column, ("pattern", "names heads", "largest", "share")), Column("equal", minor=bool(compared))]
     headers = {"plain": f"share on {format_count(facts.n_texts, 'texts')}", "shuffled": "words shuffled"}
     columns += [Column(headers.get(name, name), minor=name in headers) for name in compared]
     title = "Patterns: the heads that each names, and the head with the largest share of it"
     first_rows = tuple(number for number, row in enumerate(rows) if row[1] != "-")
     if not facts.chance and not first_rows:  # nothing names a head that is held against nothing
         title, columns = "The head with the largest share of each pattern", [columns[0], *columns[2:]]
-        rows = [(row[0], *row[2:]) for row in rows]
+        rows = [(row[0], *row[2:]) for row in sorted(rows, key=itemgetter(3), reverse=True)]
+        first_rows = tuple(range(min(MAX_UNNAMED, len(rows))))
     return Table("patterns", title, "facts", tuple(columns), tuple(rows), first=first_rows, more=MORE)
 
 

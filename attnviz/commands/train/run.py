@@ -144,7 +144,7 @@ def train(spec: TrainSpec, inputs: Inputs) -> Events:
     """
     folder, corpus = inputs.out, inputs.corpus
     with store.locked(folder):
-        refuse_to_overwrite(folder, spec)  # again: another run may have ended in between
+        refuse_to_overwrite(folder, spec.resume)  # again: another run may have ended in between
         if unlabelled := [document.name for document in corpus.documents if document.label is None]:
             raise InvalidSource(f"{unlabelled[0]} has no label", hint="Training needs a label for every text.")
         texts, names = corpus.texts, [document.name for document in corpus.documents]

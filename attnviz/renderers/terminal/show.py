@@ -27,10 +27,10 @@ MAX_ON_ONE_LINE = 8  # columns of the screen for a heading
 MIN_WRAPPED = 12  # columns of the screen for a text that takes several lines, if no word is longer
 
 
-def listing(page: ScreenLayout, table: Table, *, folds: bool = True) -> Iterator[Text]:
+def listing(page: ScreenLayout, table: Table) -> Iterator[Text]:
     """Yield a line per row under the table's title, or several where texts are wrapped.
 
-    Where not all columns fit, the others follow below, or if it does not fold are left out.
+    Where not all columns fit, the others follow below.
     """
     yield Text()
     if table.title and table.role != "heads":
@@ -48,7 +48,7 @@ def listing(page: ScreenLayout, table: Table, *, folds: bool = True) -> Iterator
         is_wrapped = table.role not in ("heads", "top") and not numeric[n]  # of others a row is one line
         wrapped = max(heading, MIN_WRAPPED, min(longest, page.screen.width // 2))
         least.append(min(full[n], wrapped) if is_wrapped else full[n])
-    for number, group in enumerate(_fold(page, table, least)[: None if folds else 1]):
+    for number, group in enumerate(_fold(page, table, least)):
         grid = Grid(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, pad_edge=False, header_style=BOLD)
         grid.border_style = DIM
         for n in group:
@@ -113,14 +113,17 @@ def lines(report: Report, table: TableKind, screen: Screen) -> Iterator[str]:
 
 
 def _first_screen(page: ScreenLayout, report: Report) -> list[Text]:
-    """Fit the answer on as many lines as it may take: the last rows of its table are left out first, then notes."""
+    """Fit the answer on as many lines as it may take: the last rows of its table are left out first, then notes.
+
+    How many is said of the usual width: a narrow screen takes more of them.
+    """
     notes = sorted((note for note in report.notes if not note.is_detail), key=lambda note: not note.leads)
     n_rows, n_notes = MAX_ROWS, len(notes)
     while True:
         found = [*_report(page, report, "answer", notes[:n_notes], n_rows)]
         if left := len(notes) - n_notes:
             found += page.prose(f"{left} more {pluralize(left, 'notes')}: --print markdown.", DIM)
-        over = len(found) - (report.max_lines or len(found))
+        over = len(found) - round((report.max_lines or len(found)) * max(1, Screen.width / page.screen.width))
         if over <= 0 or not (n_notes or n_rows > MIN_ROWS):
             return found
         n_rows, n_notes = max(MIN_ROWS, n_rows - over), n_notes - (n_rows == MIN_ROWS)
@@ -141,7 +144,7 @@ def _report(
     for table in answers or report.listed:  # last, because the end of a long output is what stays on the screen
         if kind == "full" or not table.is_detail:
             short = table if kind == "full" else _shorten(table, kind, n_rows)
-            yield from listing(page, short, folds=kind != "answer")
+            yield from listing(page, short)
             yield from page.prose(table.more, DIM) if kind != "full" and table.more else ()
     for picture in report.focus if kind in ("answer", "heads") else ():
         yield Text()

@@ -54,6 +54,7 @@ def test_the_manifest_tells_what_was_made_and_of_what(config: Path) -> None:
     assert list(manifest.configs) == ["figures.yaml"]
     files = content(config.parent / "out")
     assert set(files) == {NAME, PAGE, *(file.path for entry in manifest.jobs for file in entry.files)}
+    assert manifest.jobs[1].said == "dot attends to “two words”"
     assert manifest.jobs[0].settings["dataset"] == "texts.csv"  # as it is written, wherever the config lies
     assert str(config.parent) not in files[NAME].decode()
 
@@ -67,6 +68,7 @@ def test_one_page_leads_to_all_jobs_with_a_picture_of_each_and_again_nothing_is_
     assert jobs["links"] == ["one/attention.html", "two/attention.html"]
     assert all((out / link).is_file() for link in jobs["links"])
     assert all(thumb.startswith("data:image/webp;base64,UklGR") for thumb in jobs["thumbs"])
+    assert jobs["rows"][1][4].startswith("dot attends to “two words”; untrained")
     (head,) = manifest_of(config).jobs[0].numbers[0].values["entropy"]
     assert numbers["rows"][0][2] == pytest.approx(head, rel=1e-5)
     before = content(out)
@@ -145,6 +147,17 @@ def test_a_folder_of_progress_that_is_a_link_is_not_followed(config: Path, tmp_p
     with pytest.raises(InvalidOption, match="is a symbolic link, which is not followed"):
         run(config)
     assert (tmp_path / "theirs/one.json").read_bytes() == b"{}"
+
+
+@pytest.mark.parametrize("name", [NAME, PAGE])
+def test_a_page_or_manifest_that_attnviz_did_not_write_stays(config: Path, name: str) -> None:
+    (config.parent / "out").mkdir()
+    theirs = config.parent / "out" / name
+    theirs.write_bytes(b"{}")
+    with pytest.raises(InvalidOption, match=f"{name} was not written by attnviz"):
+        run(config)
+    assert theirs.read_bytes() == b"{}"
+    assert [*theirs.parent.iterdir()] == [theirs]
 
 
 @pytest.mark.parametrize("theirs", [True, False])

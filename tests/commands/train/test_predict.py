@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from attnviz.commands.train.spec import PredictSpec, VocabSpec
+from attnviz.errors import InvalidOption
 from attnviz.models.built_in import SHIPPED
 from attnviz.options import build
 from attnviz.report import Report
@@ -218,6 +219,13 @@ def test_numbers_are_those_counted_by_hand(tmp_path: Path) -> None:
     numbers = counted(tmp_path, "good film good\nbad film\n")
     assert (numbers["texts"], numbers["tokens"], numbers["entries"]) == (2, 5, 3 + 3)
     assert numbers["commonest"] == [["good", 2], ["film", 2], ["bad", 1]]
+
+
+def test_the_tokenizer_of_a_model_stays(tmp_path: Path) -> None:
+    (tmp_path / "all.txt").write_text("good film", encoding="utf-8")
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(InvalidOption, match="holds a model"):
+        vocab(build(VocabSpec, dataset=str(tmp_path / "all.txt"), out=str(tmp_path)))
 
 
 def test_every_tenth_text_is_held_out(tmp_path: Path) -> None:
