@@ -102,7 +102,7 @@ def test_the_number_of_a_regressor_is_explained_by_every_method(kind: str, tmp_p
     assert found.probabilities == ()
     assert found.scores == pytest.approx((expected,), abs=1e-5)
     subject = model.subject(TEXT, "text", Question())
-    assert (str(subject.target), subject.target.probability) == ("score", None)
+    assert (subject.target.name, subject.target.probability) == ("score", None)
     assert subject.target.score == pytest.approx(expected, abs=1e-5)
     for method in (method.name for method in METHODS):
         scores = attribute(subject, method)

@@ -261,10 +261,10 @@ def test_a_classifier_of_others_is_explained_from_its_folder(tmp_path: Path) -> 
     folder = saved(tmp_path, "bert", auto=LABELS, id2label=names, label2id={name: i for i, name in names.items()})
     model = opened(folder)
     found = attribute(model.subject("the acting saved the film", "text", Question("good", against="bad")), "relevance")
-    assert str(found.target) == "good − bad"
+    assert (found.target.name, found.target.against) == ("good", "bad")
     assert found.tokens.pieces == ("[CLS]", "the", "acting", "saved", "the", "film", "[SEP]")
     assert found.tokens.special == (True, *(False,) * 5, True)
     assert float(found.scores.sum()) + sum(share for _, share in found.others) == pytest.approx(found.total, abs=1e-4)
     alone = model.subject("the acting saved the film", "text", Question("2"))
-    assert str(alone.target) == "neither"  # of three labels none stands against another
+    assert (alone.target.name, alone.target.against) == ("neither", "")  # of three labels none stands against another
     assert attribute(alone, "leave-one-out").scores[[0, -1]].tolist() == [0, 0]

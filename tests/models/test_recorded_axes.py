@@ -17,7 +17,7 @@ import attnviz
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.unread import KINDS
 from tests.models.captures import SDPA, drawn, recorded
-from tests.models.structures import Module, linears
+from tests.models.structures import Module, by_softmax, linears
 
 
 def attention(attend: Callable[..., tuple[Tensor, Tensor]]) -> Any:
@@ -192,6 +192,69 @@ def test_weights_that_are_changed_are_those_multiplied(
     (found,) = maps
     np.testing.assert_allclose(found.weights[0, 0], weights[(0,) * len(axes)].numpy(), atol=1e-6)
     assert maps.not_seen == ""
+
+
+@pytest.mark.parametrize("beside", [lambda w: torch.where(w.isnan(), 0, w), lambda w: torch.cat([w, w * 0], 1)[:, :5]])
+def test_what_a_mask_left_out_stays_left_out_where_numbers_are_put_beside_it(
+    beside: Callable[[Tensor], Tensor],
+) -> None:
+    """As TransformerLens takes NaN away."""
+    is_later = torch.ones(5, 5).triu(1) > 0
+    (found,) = recorded(lambda: beside((Q @ K.T).masked_fill(is_later, -torch.inf).softmax(-1)) @ V)
+    np.testing.assert_array_equal(found.attendable[0], ~is_later)
+
+
+def pooled(own: Any, states: Tensor) -> Any:
+    """By queries that are learned and normed, as in CoCa."""
+    return own.attend(own.norm(own.learned).expand(len(states), -1, -1), states, states)
+
+
+def shortened(own: Any, states: Any) -> Tensor:
+    """Keys of each head are convolved, as in MViT."""
+    heads = states.unflatten(-1, (2, 8)).transpose(1, 2)
+    key = own.shorten(heads.flatten(0, 1).mT).mT.unflatten(0, heads.shape[:2])
+    return by_softmax(heads, key, key)
+
+
+def in_turn(own: Any, states: Tensor) -> Tensor:
+    """One module attends for each head in turn, as in pytorch-forecasting."""
+    return torch.stack([own.attend(states * n, states, states) for n in (1, 2)]).mean(0)
+
+
+@pytest.mark.parametrize(
+    ("attend", "n_heads", "queries", "keys"),
+    [
+        (pooled, 1, ["⟨query 0⟩", "⟨query 1⟩", "⟨query 2⟩"], [*"abcde"]),
+        (shortened, 2, [*"abcde"], ["0", "1"]),
+        (in_turn, 2, [*"abcde"], [*"abcde"]),
+    ],
+)
+def test_heads_and_tokens_of_what_others_wrote(
+    attend: Callable[[Any, Tensor], Tensor], n_heads: int, queries: list[str], keys: list[str]
+) -> None:
+    once = Module(lambda _, *sides: by_softmax(*sides))
+    module = Module(attend, norm=nn.LayerNorm(16), shorten=nn.Conv1d(8, 8, 2, 2), attend=once)
+    module.learned = nn.Parameter(drawn(1, 3, 16))
+    maps = recorded(lambda: module(drawn(2, 2, 5, 16)), tokens=[list("abcde")] * 2)
+    named = [(found.n_heads, list(found.queries.pieces), list(found.keys.pieces)) for found in maps]
+    assert named == [(n_heads, queries, keys)] * 2
+
+
+def remembering(own: Any, words: Tensor, *before: Any) -> Any:
+    states = own.words(words)
+    memory = [part for old in before for part in (old[:, :4].unflatten(1, (2, 2)).mean(2), old[:, 4:])]
+    keys = torch.cat([*memory, states], dim=1)
+    by_softmax(states, keys, keys)
+    return states
+
+
+def test_steps_that_look_at_what_the_first_had_not_are_apart() -> None:
+    """As in a compressive transformer, which mixes the words of steps before."""
+    module = Module(remembering, words=nn.Embedding(10, 16))
+    with torch.no_grad(), attnviz.record() as maps:
+        module(torch.arange(5)[None], module(torch.arange(5, 10)[None]))
+    assert [found.weights.shape[2:] for found in maps] == [(5, 5), (5, 8)]
+    assert "such as a memory" in maps.not_joined
 
 
 def test_weights_that_are_masked_and_no_longer_sum_to_one_are_none_of_ours() -> None:

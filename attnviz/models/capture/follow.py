@@ -115,6 +115,9 @@ class Follower:
         elif of.name == "bernoulli":  # what dropout multiplies with
             share = of.args[1] if len(of.args) > 1 and isinstance(of.args[1], float) else 0.5
             self.store.put(of.result, Known(None, dropped=1 - share))
+        elif not any(known) and of.name != "embedding" and all(map(is_learned, of.tensors)):
+            for result in of.results:
+                self.store.put(result, Known(nobody(result.shape)))
         elif any(known) or of.name == "embedding" or of.name in CONVOLUTIONS:
             otherwise = self._reduce if "keepdim" in _parameters(of.function) else self._combine
             self._mark(of, known, self._rules.get(of.name, otherwise)(of, known))
@@ -192,7 +195,12 @@ class Follower:
                 found, are_added = (ids, False) if found is None else self.store.merge(found, ids, is_step)
                 if are_added and results[0].is_floating_point():
                     self._note("sums of different tokens")
-        return found
+        # What is not known stays so, whatever is learned that is added to it.
+        is_unknown = any(
+            (each or NOTHING).ids is None and tensor.ndim > 1 and tensor.is_floating_point() and not is_learned(tensor)
+            for each, tensor in zip(known, of.tensors, strict=True)
+        )
+        return None if is_unknown and self.store.is_nobodys(found) else found
 
     def _write(self, part: Tensor, ids: Ids, after: int) -> None:
         """Write ids into a tensor, and into the one that it is a part of."""
@@ -229,12 +237,11 @@ class Follower:
             self._place(of, joined, [None if shadow is None else self._view(of, shadow) for shadow in shadows])
             return
         # Arguments that say which numbers (`chosen`) stay as they are; those that hold numbers are replaced by ids, and
-        # a plain number, as the fill of a padding, by the id of nobody. Then the operator itself does to ids what it
-        # did to numbers.
+        # a plain number, as the fill of a padding, by the id of nobody (and no softmax let attention through there).
+        # Then the operator itself does to ids what it did to numbers.
         arguments = of.arguments
         if arguments.get("accumulate") or arguments.get("reduce"):
             return  # they are added to what is there
-        arguments |= {name: NOBODY for name in VALUES & arguments.keys() if not isinstance(arguments[name], Tensor)}
         chosen = {name: tree_map_only(Tensor, Tensor.cpu, arguments.pop(name)) for name in CHOICES & arguments.keys()}
         numbers = list(list_tensors(arguments))
         if joined.softmax is not None and (of.name == "where" or len(numbers) > 1):
@@ -304,7 +311,11 @@ class Follower:
         if all(each is None for each in shadows):
             return None
         numbers = list(list_tensors(given))
-        known = [nobody(of.shape) if each is None else each for of, each in zip(numbers, shadows, strict=True)]
+        kind = next(each.dtype for each in shadows if each is not None)
+        missing = torch.tensor(NOBODY if kind == torch.int64 else 0, dtype=kind)
+        plain = {name for name in VALUES & given.keys() if not isinstance(given[name], Tensor)}
+        given = given | dict.fromkeys(plain, missing.item())
+        known = [missing.expand(of.shape) if each is None else each for of, each in zip(numbers, shadows, strict=True)]
 
         def run(read: Callable[[Tensor], Tensor]) -> list[Tensor]:
             left = iter(known)
@@ -319,7 +330,7 @@ class Follower:
         for read in (lambda shadow: shadow[..., :1], lambda shadow: shadow)[not is_shared :]:
             with suppress(RuntimeError, IndexError, ValueError):
                 return [each.expand(to.shape) for each, to in zip(run(read), of.results, strict=True)]
-        return [each.long() for each in run(Tensor.double)]  # some take no whole numbers
+        return [each.to(kind) for each in run(Tensor.double)]  # some take no whole numbers
 
     # --- rules --------------------------------------------------------------------------------------------------------
 
@@ -372,12 +383,15 @@ class Follower:
             self.store.put(states, Known(given))
         elif weight.shape[2:].numel() > 1 and {*of.args[3]} == {1}:
             self._note("convolution")
-        # As many places as each text has tokens, padding left out, are of these, and any others of new ones.
+        # As many places as each text has tokens, padding left out, are of these, and any others of new ones, the same
+        # for all heads of a text.
         shape, places = torch.Size((len(of.result), 1, *of.result.shape[2:])), given[:, :1]
         if places.shape != shape:
             real = places >= 0
             tokens = places[real] if bool((real == real[:1]).all()) and {*of.args[3]} == {1} else places
-            places = (tokens if tokens.numel() == shape.numel() else self.store.seed(shape)).view(shape)
+            rows, of_row = torch.unique(places.flatten(1).amax(dim=1), return_inverse=True)
+            new = tokens if tokens.numel() == shape.numel() else self.store.seed((len(rows), *shape[1:]))[of_row]
+            places = new.view(shape)
         return places.expand(of.result.shape)
 
     def _look_up(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:

@@ -173,7 +173,7 @@ class Store:
         whole = few if of is None else collapse(of)
         key = few.shape, whole.shape, whole.contiguous().numpy().tobytes()
         if key not in self._mixed:
-            first, rows = len(self.families) << PLACE_BITS + ROW_BITS, row_of(few).clamp(min=0)
+            first, rows = len(self.families) << PLACE_BITS + ROW_BITS, row_of(few.clamp(min=0))
             # Mixtures are numbered within their row, from 0, in the order in which they stand: the place in a stable
             # sort by rows, less where the row begins in it.
             in_order, order = rows.flatten().sort(stable=True)
@@ -220,7 +220,7 @@ class Store:
         if keys is None or self.is_nobodys(keys):
             return None if keys is None else nobody(shape)
         apart, of_row = torch.unique(keys, dim=0, return_inverse=True)
-        made = self.mix(apart[:, :1].expand(-1, shape[-2]).contiguous(), apart)[of_row]
+        made = self.mix(apart.amax(dim=1, keepdim=True).expand(-1, shape[-2]).contiguous(), apart)[of_row]
         return made.view(*shape[:-1], 1).expand(tuple(shape))
 
     def merge(self, one: Ids, other: Ids, is_step: bool = False) -> tuple[Ids, bool]:

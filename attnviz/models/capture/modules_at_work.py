@@ -113,7 +113,7 @@ class ModulesAtWork:
             "number": self._pass.number,
             "place": self.note_attention(),
             "place_in_stack": self._place_in_stack,
-            "run": self.calls[-1][1] if self.calls else 0,
+            "run": self.calls[-2:][0][1] if self.calls else 0,
             "root": "" if root is None else type(getattr(root, COMPILED, root)).__name__,
             "lacks_fast_path": is_fast,  # torch would have run it as one operator if nobody had looked
         }

@@ -26,6 +26,7 @@ from attnviz.models.capture.ids import NOBODY, PLACE_BITS, ROW_BITS, Store, fami
 from attnviz.models.capture.modules_at_work import NUMBER
 
 APART = "the cache of a step holds tokens of other rows than its own, as after beam search"
+MEMORY = "a step looks at what the first did not have, such as a memory"
 LEFT_OUT = np.iinfo(np.int64).min  # in the place of the id of a query that is not in the whole
 LAST_NUMBER = re.compile(rf"[._]*{NUMBER.pattern}(?!.*{NUMBER.pattern})")
 
@@ -237,17 +238,18 @@ class Texts:
         text = self.find_grown(calls[0])
         if text is None:
             return calls
-        if not text.is_of_other_rows:
+        own = [self._line_up(call, text) for call in calls]
+        first, n_others = own[0], [-min(0, int(of.min())) for of in own]
+        apart = APART if text.is_of_other_rows else MEMORY if max(n_others) > n_others[0] else ""
+        if not apart:
             stayed = ~np.isin(text.tokens[0], self._taken_back)
             tokens = text.tokens[:, stayed | ~stayed.any()]  # a cache that was emptied is of a text that is over
-            first = self._line_up(calls[0], text)
-            own = tokens if (first >= 0).any() else tokens[:, :0]
-            keys = np.concatenate([np.asarray(calls[0].keys)[:, first < 0], own], axis=1)
-            whole = np.concatenate([first[first < 0], own[0]])
-            parts = [_spread(call, tokens, keys, whole, self._line_up(call, text)) for call in calls]
+            there = tokens if (first >= 0).any() else tokens[:, :0]
+            keys = np.concatenate([np.asarray(calls[0].keys)[:, first < 0], there], axis=1)
+            whole = np.concatenate([first[first < 0], there[0]])
+            parts = [_spread(call, tokens, keys, whole, of) for call, of in zip(calls, own, strict=True)]
             united = _unite(parts, n_steps=len(calls))
             calls = united if len(united) == 1 else calls
-        apart = APART if text.is_of_other_rows else ""
         return [replace(of, queries=text.number(of.queries), keys=text.number(of.keys), apart=apart) for of in calls]
 
     def _line_up(self, call: Call, text: Text) -> PlaceIds:
