@@ -19,7 +19,7 @@ MIN_SHOWN = 5  # passages that any screen lists
 MORE = "All passages: --table full."
 NEEDED = (
     "Needed: where question and answer may not look at it, the answer loses a nat, and a nat more than by chance: the "
-    "worst of {} knock-outs of as many other tokens, which are all the same where there are no more than these."
+    "worst of {} knock-outs of as many other tokens."
 )
 READ = "Read by: the head that gives a passage most, and how much; attention: what it gets, on average over heads."
 HINT = "Choose a word of the answer: each passage is shaded by what the word loses without it. Or choose a passage."
