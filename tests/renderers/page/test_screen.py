@@ -130,8 +130,8 @@ def test_a_phone_shows_at_once_which_heads_look_at_the_previous_word_and_leads_t
     assert 0 < answered.page.evaluate("document.activeElement.getBoundingClientRect().top") < 844
 
 
-def test_twelve_heads_and_the_sentence_fit_a_laptop(answered: Opened) -> None:
-    answered.page.set_viewport_size({"width": 1280, "height": 800})
+def test_twelve_heads_and_the_sentence_fit_a_laptop(shown: Open, page_of_answer: Path) -> None:
+    answered = shown(page_of_answer, viewport={"width": 1280, "height": 800})
     ends = answered.page.locator(".heads .map").evaluate_all("all => all.map((x) => x.getBoundingClientRect().bottom)")
     assert ends[11] <= 800 < ends[12]
 
