@@ -5,10 +5,11 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TypeVar
 
-from attnviz.bounded import exists, expand_path, is_folder
+from attnviz.bounded import expand_path, is_file, is_folder
 from attnviz.errors import InvalidOption, OutputError
 from attnviz.store import remove, shorten_path, sync, write, writing
 from attnviz.store.parts import LOCK, lock, part_folder, sweep
@@ -178,17 +179,17 @@ def refuse_links(folder: Path, name: str) -> None:
 def refuse_others(folder: Path, *names: str) -> None:
     """Refuse to write over files of others. Raises InvalidOption where one stands there that names attnviz nowhere."""
     for place in (folder / name for name in names):
-        if exists(place) and not is_from_attnviz(place):
+        if is_file(place) and not is_from_attnviz(place):
             raise InvalidOption(f"{shorten_path(place)} was not written by attnviz", hint="Choose another --out.")
 
 
 def is_from_attnviz(path: Path) -> bool:
     """Check whether a file says that attnviz made it, a comparison's PNG which models it shows; False if unreadable."""
     try:
-        data = path.read_bytes()
-    except OSError:
+        with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:  # it may be of any size
+            return any(data.find(mark) >= 0 for mark in (b"attnviz", b"TXtstatus of "))
+    except (OSError, ValueError):  # ValueError: it is empty
         return False
-    return b"attnviz" in data or b"TXtstatus of " in data
 
 
 def _find_link(folder: Path, name: str) -> Path | None:

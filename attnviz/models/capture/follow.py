@@ -313,8 +313,7 @@ class Follower:
         numbers = list(list_tensors(given))
         kind = next(each.dtype for each in shadows if each is not None)
         missing = torch.tensor(NOBODY if kind == torch.int64 else 0, dtype=kind)
-        plain = {name for name in VALUES & given.keys() if not isinstance(given[name], Tensor)}
-        given = given | dict.fromkeys(plain, missing.item())
+        given = given | {name: missing.item() for name in VALUES & given.keys() if not isinstance(given[name], Tensor)}
         known = [missing.expand(of.shape) if each is None else each for of, each in zip(numbers, shadows, strict=True)]
 
         def run(read: Callable[[Tensor], Tensor]) -> list[Tensor]:
