@@ -10,8 +10,9 @@ from typing import Protocol
 
 ROOT = Path(__file__).parents[1]
 PROGRAM = (sys.executable, "-m", "attnviz")
-# The threads too: torch adds in another order where they are more or fewer, and other bytes are the result.
-KEPT = ("PATH", "SYSTEMROOT", "TMPDIR", "LD_LIBRARY_PATH", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "ATTNVIZ_CACHE")
+# The threads too, and which processor BLAS takes this one for: torch adds in another order, and other bytes are the
+# result. By how they begin.
+KEPT = ("PATH", "SYSTEMROOT", "TMPDIR", "LD_LIBRARY_PATH", "OMP_", "OPENBLAS_", "CUDA_", "ATTNVIZ_CACHE")
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class RunCli(Protocol):
 
 def bare_environment(home: Path) -> dict[str, str]:
     """What a run sees: UTF-8, no network, no colours asked for, and a home of its own, caches and settings included."""
-    return {name: os.environ[name] for name in KEPT if name in os.environ} | {
+    return {name: value for name, value in os.environ.items() if name.startswith(KEPT)} | {
         "HOME": str(home),
         "HF_HUB_OFFLINE": "1",
         "LANG": "C.UTF-8",
