@@ -9,7 +9,7 @@ that an attention gave. Knows no kind of model.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from copy import deepcopy
 from functools import partial
 from typing import Any
@@ -149,6 +149,7 @@ def average_heads(
 
 
 COPIES = 64  # of a text in one pass
+Heads = Bool[Tensor, "copy head"]  # which are out in a copy; one row says it of every copy
 Answers = Float[np.ndarray, "_ label"]  # of copies, or of heads
 
 
@@ -174,13 +175,11 @@ def answers_without_heads(
         for kind in kinds:
             rows = []
             for layer, attention in enumerate(attentions):
-                n_heads = getattr(attention, "n_heads", 1)
                 mean = None if means is None else torch.from_numpy(means[layer].astype(np.float32))
                 theirs = _queries_of(classifier, attention, other) if kind == "queries" else None
-                with ExitStack() as stack:
-                    for handle in _hooks(kind, attention, n_heads, len(ids), theirs, mean):
-                        stack.enter_context(handle)
-                    rows.append(_answers(classifier, ids, n_heads))
+                is_own = torch.eye(getattr(attention, "n_heads", 1), dtype=torch.bool)
+                with _replace(kind, attention, is_own, len(ids), theirs, mean):
+                    rows.append(_answers(classifier, ids, len(is_own)))
             found[kind] = np.concatenate(rows)
     return whole, found
 
@@ -192,12 +191,7 @@ def answers_with_heads(
     classifier.eval()
     found = []
     for few in np.array_split(kept, -(-len(kept) // COPIES)):
-        is_out = torch.from_numpy(~few)
-
-        def give(heads: Tensor, is_out: Tensor = is_out) -> Tensor:
-            return _replace_heads(heads, torch.zeros_like(heads[0]), is_out)
-
-        with torch.inference_mode(), change_heads(attention.get_submodule("output"), give):
+        with torch.inference_mode(), alter_heads(attention, torch.from_numpy(~few), torch.zeros_like):
             found.append(_answers(classifier, ids, len(few)))
     return np.concatenate(found)
 
@@ -216,32 +210,44 @@ def _queries_of(classifier: Classifier, attention: nn.Module, ids: Ids) -> Tenso
     return seen[0][0, : len(ids)]
 
 
-def _hooks(
-    kind: str, attention: nn.Module, n_heads: int, n_tokens: int, theirs: Tensor | None, mean: Tensor | None
-) -> Iterator[Any]:
-    """Yield what watches and changes the layer, so that in copy h head h is replaced."""
-    is_own = torch.eye(n_heads, dtype=torch.bool)
+def _replace(
+    kind: str, attention: nn.Module, is_out: Heads, n_tokens: int, theirs: Tensor | None, mean: Tensor | None
+) -> AbstractContextManager[object]:
+    """Let the heads that are out in a copy be replaced as the kind says."""
     if theirs is not None:
+        return alter_queries(attention, is_out, lambda own: theirs[torch.arange(own.shape[1]) % len(theirs)])
 
-        def ask(_: nn.Module, __: Any, queries: Tensor) -> Tensor:
-            places = torch.arange(queries.shape[1], device=queries.device) % len(theirs)
-            return _replace_heads(queries, theirs[places], is_own)
+    def make(values: Tensor) -> Tensor:
+        if kind == "zero":
+            return torch.zeros_like(values)
+        return values[0, :n_tokens].mean(dim=0) if mean is None or kind == "uniform" else mean.to(values.device)
 
-        yield attention.get_submodule("query").register_forward_hook(ask)
-        return
+    return alter_heads(attention, is_out, make)
+
+
+def alter_queries(attention: nn.Module, is_out: Heads, choose: Callable[[Tensor], Tensor]) -> RemovableHandle:
+    """Let the heads that are out in a copy ask queries chosen from those of all copies, until the handle is removed."""
+
+    def ask(_: nn.Module, __: Any, queries: Tensor) -> Tensor:
+        return _replace_heads(queries, choose(queries), is_out)
+
+    return attention.get_submodule("query").register_forward_hook(ask)
+
+
+@contextmanager
+def alter_heads(attention: nn.Module, is_out: Heads, make: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """Let the heads that are out in a copy give what is made of the layer's values, until the context is left."""
     values: list[Tensor] = []
 
     def give(heads: Tensor) -> Tensor:
-        if kind == "zero":
-            return _replace_heads(heads, torch.zeros_like(heads[0]), is_own)
-        alike = values[-1][0, :n_tokens].mean(dim=0) if mean is None or kind == "uniform" else mean.to(heads.device)
-        return _replace_heads(heads, alike.expand_as(heads[0]), is_own)
+        return _replace_heads(heads, make(values[-1]), is_out)
 
-    yield attention.get_submodule("value").register_forward_hook(lambda _, __, output: values.append(output))
-    yield change_heads(attention.get_submodule("output"), give)
+    watching = attention.get_submodule("value").register_forward_hook(lambda _, __, output: values.append(output))
+    with watching, change_heads(attention.get_submodule("output"), give):
+        yield
 
 
-def _replace_heads(states: Tensor, others: Tensor, is_out: Bool[Tensor, "copy head"]) -> Tensor:
+def _replace_heads(states: Tensor, others: Tensor, is_out: Heads) -> Tensor:
     """Return the states of the copies, with others in the parts of the heads that are out in a copy."""
     by_number = is_out.to(states.device).repeat_interleave(states.shape[-1] // is_out.shape[1], dim=1)
     return torch.where(by_number[:, None], others, states)
