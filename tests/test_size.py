@@ -47,7 +47,7 @@ MAX_CODE_LINES = {
     "attnviz/models/recording": 740,
     "attnviz/commands/compare": 898,
     "attnviz/store": 833,
-    "tests/benchmarks": 429,
+    "tests/benchmarks": 416,
     "tests/running": 528,
     "attnviz/running": 574,
     "tests/fuzz": 620,

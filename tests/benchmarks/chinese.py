@@ -15,7 +15,6 @@ seeds learns next to nothing with them (.571, accuracy .721), and two of three w
 .397, .409 and .384.
 """
 
-import argparse
 import csv
 import random
 from pathlib import Path
@@ -23,7 +22,9 @@ from pathlib import Path
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.options import build
 from attnviz.specs import TextOptions
-from tests.benchmarks.shipped import SEEDS, TESTED, note_answers, ship
+from tests.benchmarks import shipped
+from tests.benchmarks.shipped import SEEDS, TESTED, note_answers
+from tests.benchmarks.timing import run_command
 from tests.starting import train
 
 N_TESTED = 4_000
@@ -60,22 +61,10 @@ def run(data: Path, runs: Path) -> None:
                 note_answers(folder, TextOptions(dataset=str(data / "test.csv")), data=TESTS)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(dest="command", required=True)
-    for name, folders in (("split", ("reviews", "folder")), ("run", ("data", "runs")), ("ship", ("runs",))):
-        one = commands.add_parser(name)
-        for folder in folders:
-            one.add_argument(folder, type=Path)
-    asked = parser.parse_args()
-    match asked.command:
-        case "split":
-            split(asked.reviews, asked.folder)
-        case "run":
-            run(asked.data, asked.runs)
-        case "ship":
-            ship(asked.runs, NAMES)
+def ship(runs: Path) -> None:
+    """Copy seed 0 of each number of heads into the package."""
+    shipped.ship_each(runs, NAMES)
 
 
 if __name__ == "__main__":
-    main()
+    run_command(__doc__, split, run, ship)

@@ -8,7 +8,6 @@ One run is one `attnviz train` of the recipe below, on one core; a run that was 
 number of heads are those that docs/heads.md says did best. Whoever changes the recipe tries them again.
 """
 
-import argparse
 import json
 import os
 import time
@@ -34,6 +33,7 @@ from attnviz.running.metrics import NAME, encode_metrics, load_metrics
 from attnviz.specs import TextOptions
 from attnviz.table.intervals import summarize
 from attnviz.text import Corpus, load_corpus
+from tests.benchmarks.timing import run_command
 from tests.benchmarks.worth import ALIKE, OTHER, Right, describe_costs, measure_costs
 from tests.starting import train
 from tests.study import compute_seed_interval
@@ -78,12 +78,12 @@ def ask_once(saved: Checkpoint, corpus: Corpus) -> tuple[Right, dict[str, Right]
     return stored == gold, costs
 
 
-def run_all(data: str, runs: Path) -> None:
+def run(data: Path, runs: Path) -> None:
     """Train every number of heads with every seed, one after another, on one thread."""
     for heads, seed in ORDER:
         folder = runs / f"heads-{heads}-seed-{seed}"
         if not (folder / TESTED).exists():
-            run_one(data, folder, heads, seed)
+            run_one(str(data), folder, heads, seed)
             print(folder.name, "is done", flush=True)
 
 
@@ -99,7 +99,7 @@ def pack(name: str, source: Path, tested: TestMetrics) -> None:
     print(name, tested.mean)
 
 
-def ship(runs: Path, names: Mapping[int, str]) -> None:
+def ship_each(runs: Path, names: Mapping[int, str]) -> None:
     """Copy seed 0 of each number of heads into the package, with a card that tells of every seed."""
     for heads, name in names.items():
         files = {seed: runs / f"heads-{heads}-seed-{seed}" / TESTED for seed in SEEDS}
@@ -156,22 +156,9 @@ def _read_costs(files: Sequence[Path]) -> tuple[AttentionCost, ...]:
     return tuple(found)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run")
-    run.add_argument("data")
-    for command in (run, commands.add_parser("compare"), commands.add_parser("ship")):
-        command.add_argument("runs", type=Path)
-    asked = parser.parse_args()
-    match asked.command:
-        case "run":
-            run_all(asked.data, asked.runs)
-        case "compare":
-            compare(asked.runs)
-        case "ship":
-            ship(asked.runs, {heads: "single" if heads == 1 else f"multi-{heads}" for heads in HEADS})
+def ship(runs: Path) -> None:
+    ship_each(runs, {heads: "single" if heads == 1 else f"multi-{heads}" for heads in HEADS})
 
 
 if __name__ == "__main__":
-    main()
+    run_command(__doc__, run, compare, ship)
