@@ -5,8 +5,6 @@ import doctest
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from html import unescape
 from importlib import import_module
 from io import BytesIO
@@ -23,6 +21,7 @@ import attnviz
 from attnviz.errors import AttnvizError, InvalidOption, InvalidRecord, InvalidSelection
 from attnviz.models.recording.record import Recording
 from attnviz.python import notebook
+from tests.browser import Open, Opened
 from tests.made import random_maps, windowed_maps
 from tests.process import ROOT
 
@@ -179,32 +178,25 @@ def test_measures_are_a_table_by_layer_and_head() -> None:
 
 
 @pytest.mark.slow
-def test_the_sample_notebook_runs_and_shows_its_pictures(chromium: Any, tmp_path: Path) -> None:
+def test_the_sample_notebook_runs_and_shows_its_pictures(opened: Open, tmp_path: Path) -> None:
     """By nbconvert, as HTML without the libraries that it would load from a network."""
     empty = [f"--HTMLExporter.{name}_url=data:text/javascript," for name in ("require_js", "mathjax")]
     words = ["nbconvert", "--execute", "--to", "html", *empty, "--output-dir", str(tmp_path), "docs/attention.ipynb"]
     run = subprocess.run([sys.executable, "-m", "jupyter", *words], cwd=ROOT, capture_output=True, check=False)
     assert run.returncode == 0, run.stderr.decode()
-    with offline(chromium, tmp_path / "attention.html") as page:
-        assert len(drawn_frames(page)) == 2
-        (figure,) = page.locator(".jp-OutputArea img").all()
-        assert figure.evaluate("image => image.naturalWidth") > 500
-        assert page.locator(".jp-OutputArea table tbody tr").count() == 3
-        assert page.locator("[data-mime-type='application/vnd.jupyter.stderr']").count() == 0
+    page = opened(tmp_path / "attention.html", kind=Notebook).page
+    assert len(drawn_frames(page)) == 2
+    (figure,) = page.locator(".jp-OutputArea img").all()
+    assert figure.evaluate("image => image.naturalWidth") > 500
+    assert page.locator(".jp-OutputArea table tbody tr").count() == 3
+    assert page.locator("[data-mime-type='application/vnd.jupyter.stderr']").count() == 0
 
 
-@contextmanager
-def offline(chromium: Any, file: Path) -> Iterator[Any]:
-    """A page without a network, on whose console nothing may be said."""
-    errors: list[str] = []
-    context = chromium.new_context(offline=True)
-    page = context.new_page()
-    page.on("console", lambda message: errors.append(message.text))
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(file.as_uri())
-    yield page
-    context.close()
-    assert errors == []
+class Notebook(Opened):
+    """A page whose frames are ready each by itself."""
+
+    def ready(self) -> None:
+        """Wait for nothing but the page itself."""
 
 
 def drawn_frames(page: Any) -> list[Any]:
@@ -227,14 +219,12 @@ FITS = """(name) => new Promise((done) => {
 
 
 @pytest.fixture
-def cells(chromium: Any, tmp_path: Path) -> Any:
+def cells(opened: Open, tmp_path: Path) -> Any:
     """A notebook of two cells, which show records of few tokens and of many."""
     shown = (random_maps(n_heads=3)._repr_html_(), random_maps(["t"] * 60, n_heads=3)._repr_html_())
     file = tmp_path / "notebook.html"
     file.write_text(f"<!doctype html><title>notebook</title>{''.join(shown)}", encoding="utf-8")
-    with offline(chromium, file) as page:
-        page.set_viewport_size({"width": 1000, "height": 700})
-        yield page
+    return opened(file, kind=Notebook, viewport={"width": 1000, "height": 700}).page
 
 
 @pytest.mark.slow
