@@ -16,6 +16,7 @@ from attnviz.models.huggingface.files import drop_choices, find_files
 from attnviz.models.huggingface.weights import load_weights
 from tests import pretrained as made
 from tests.attacks.endings import RunHere, environment, refused, worked
+from tests.attacks.test_hostile_files import without
 from tests.made import TRACE, half, pickled
 from tests.process import said_by
 
@@ -60,12 +61,6 @@ def indexed(*names: object) -> Callable[[Path], None]:
     return damage
 
 
-def without_a_weight(folder: Path) -> None:
-    tensors = load_file(folder / WEIGHTS)
-    del tensors["embeddings.word_embeddings.weight"]
-    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
-
-
 def a_header_too_long(folder: Path) -> None:
     (folder / WEIGHTS).write_bytes((2**60).to_bytes(8, "little") + b"{}")
 
@@ -85,7 +80,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "half of the weights": (lambda f: half(f / WEIGHTS), f"{WEIGHTS} is not a whole safetensors file: Error while"),
     "no weights": (lambda f: (f / WEIGHTS).unlink(), f"holds no {WEIGHTS}"),
     "a weight less": (
-        without_a_weight,
+        lambda f: without("embeddings.word_embeddings.weight")(f / WEIGHTS),
         "lacks weights that its config.json asks for: embeddings.word_embeddings.weight",
     ),
     "an endless header": (a_header_too_long, "header too large"),
@@ -135,11 +130,6 @@ def test_a_model_that_fails_by_itself(
     made.configured(folder, **setting)
     refused(run_here("heatmap", "--model", "model", "--text", "the cat"), "model fails by itself", says, code=1)
     assert not (tmp_path / "attention").exists()
-
-
-def test_a_vocabulary_cannot_be_chosen_for_a_model_of_others(whole: Path, run_here: RunHere) -> None:
-    asked = ("heatmap", "--model", whole, "--text", "the cat", "--vocab", "v")
-    refused(run_here(*asked), "--vocab cannot be chosen for a pretrained model")
 
 
 # --- Files of a model that name code: kernels of the hub, modules beside the model, adapters. None is loaded ---

@@ -23,7 +23,7 @@ from attnviz.options import build, replace_values
 from attnviz.running import local_executor
 from attnviz.running.executors import open_executor
 from attnviz.running.local_executor import WorkerDied
-from attnviz.store.manifest import Entry, File
+from attnviz.store.manifest import Entry
 from tests.process import bare_environment
 
 SMALL = {"model": "dot", "d_model": 8, "dpi": 40}
@@ -83,17 +83,6 @@ def test_a_job_that_fails_leaves_what_it_made_before(tmp_path: Path) -> None:
     failed = run([explained], tmp_path, {"job-0": entry})["job-0"]
     assert failed.entry.error == f"cannot write {tmp_path}/job-0/explanation.png: Is a directory"
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()} == before
-
-
-def test_a_folder_of_a_job_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "theirs").mkdir()
-    (tmp_path / "theirs/layer-0-head-0.png").write_bytes(b"theirs")
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out/job-0").symlink_to("../theirs")
-    old = Entry("job-0", "heatmap", {}, "", {}, (), (), (File("job-0/layer-0-head-0.png", "", 6),))
-    failed = run(jobs("one"), tmp_path / "out", {"job-0": old})["job-0"]
-    assert "job-0 is a symbolic link, which is not followed" in failed.entry.error
-    assert [path.read_bytes() for path in (tmp_path / "theirs").iterdir()] == [b"theirs"]
 
 
 def test_fail_fast_stops_at_the_first(tmp_path: Path) -> None:
