@@ -4,13 +4,11 @@ import csv
 from dataclasses import replace
 from io import StringIO
 from math import inf, nan
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from attnviz.report import Block, Chart, Column, Heatmap, Report, Scale, Table
+from attnviz.report import Chart, Column, Heatmap, Report, Scale, Table
 from tests.browser import Open, Opened, check_axe
 from tests.made import random_maps, report
 from tests.renderers.figure.reports import (
@@ -39,23 +37,12 @@ OVERLAPPING = """all => all.flatMap((each, place) => {
 })"""
 
 
-@pytest.fixture
-def shown(shown: Open) -> Open:
-    """Opens the page of a report, or of some blocks; or a file."""
-
-    def start(*blocks: Block | Report | Path, state: str = "", **settings: Any) -> Opened:
-        (whole,) = blocks if isinstance(blocks[0], Report | Path) else (of(*blocks),)  # type: ignore[arg-type]
-        return shown(whole, state, **settings)
-
-    return start
-
-
 # Which views there are
 
 
 def test_the_tabs_are_those_that_have_something_to_show(shown: Open) -> None:
-    def tabs(*blocks: Block | Report) -> list[str]:
-        page = shown(*blocks)
+    def tabs(whole: Report) -> list[str]:
+        page = shown(whole)
         found = page.page.locator("[role=tab]").all_text_contents()
         page.close()  # its tab is for the next one
         return list(found)
@@ -66,13 +53,13 @@ def test_the_tabs_are_those_that_have_something_to_show(shown: Open) -> None:
     numbers = Heatmap("q", "by token", np.ones((2, 3)), np.ones((2, 3), bool), ("a", "b"), ("x", "y", "z"), "head")
     assert tabs(Report("t", "", (numbers,), Scale("fixed", 0.0, 1.0, "number"))) == ["Map and text"]
     assert tabs(replace(report(), blocks=(*report().blocks, curves(LOSS)))) == [*maps, "Charts", "Table"]
-    assert tabs(curves(LOSS), FACTS) == ["Charts", "Table"]
-    assert tabs(curves(LOSS)) == ["Charts"]
-    assert tabs(FACTS) == ["Table"]
+    assert tabs(of(curves(LOSS), FACTS)) == ["Charts", "Table"]
+    assert tabs(of(curves(LOSS))) == ["Charts"]
+    assert tabs(of(FACTS)) == ["Table"]
 
 
 def test_a_link_opens_the_charts_and_the_address_is_one(shown: Open) -> None:
-    page = shown(replace(report(), blocks=(*report().blocks, curves(LOSS))), state="view=charts")
+    page = shown(replace(report(), blocks=(*report().blocks, curves(LOSS))), "view=charts")
     assert page.page.get_attribute("#view", "data-ready") == "charts"
     assert not page.page.is_visible("#choosers")
     page.page.click("#tab-table")
@@ -90,7 +77,7 @@ EVERY_KIND = (curves(LOSS, ACCURACY), distributions(heads(40), heads(3)), curves
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1440, "light")])
 def test_letters_of_every_kind_of_chart_can_be_read(shown: Open, width: int, scheme: str) -> None:
-    page = shown(*EVERY_KIND, viewport={"width": width, "height": 844}, color_scheme=scheme)
+    page = shown(of(*EVERY_KIND), viewport={"width": width, "height": 844}, color_scheme=scheme)
     letters = page.page.locator("svg.chart text")
     sizes = letters.evaluate_all(
         "all => all.map(each => parseFloat(getComputedStyle(each).fontSize) * each.getScreenCTM().a"
@@ -105,7 +92,7 @@ def test_letters_of_every_kind_of_chart_can_be_read(shown: Open, width: int, sch
 
 def test_what_cannot_be_drawn_is_said_and_breaks_a_line(shown: Open) -> None:
     broken = line_chart({"l": ((0.0, 1.0, 2.0, 3.0, 4.0), (1.0, 2.0, nan, inf, 3.0))})
-    page = shown(curves(broken, line_chart({"none": ((0.0,), (nan,))})))
+    page = shown(of(curves(broken, line_chart({"none": ((0.0,), (nan,))}))))
     (path,) = page.page.locator("path.line").evaluate_all("all => all.map((each) => each.getAttribute('d'))")
     assert (path.count("M"), path.count("L")) == (2, 1)
     assert page.page.locator(".point").count() == 3
@@ -117,16 +104,15 @@ def test_no_string_and_no_number_of_a_chart_harms_the_page(shown: Open) -> None:
     extremes = (0.1, 1 / 3, 5e-324, 1.7976931348623157e308, -1e99, 1e16, 1e16 + 2)
     charts = [line_chart({"l": ((0.0, 1.0), (value, value))}) for value in extremes]
     page = shown(
-        *attacked_charts().blocks,
-        curves(*charts, line_chart({"l": ((0.0, 1.0), (1e16, 1e16 + 2))})),
-        state="view=charts",
+        of(*attacked_charts().blocks, curves(*charts, line_chart({"l": ((0.0, 1.0), (1e16, 1e16 + 2))}))),
+        "view=charts",
     )
     assert page.page.locator("svg.chart").count() == 6 + len(charts) + 1
     assert page.page.locator("svg.chart :is(b, script, img)").count() == 0
 
 
 def test_the_numbers_are_a_table_and_can_be_copied(shown: Open) -> None:
-    page = shown(curves(LOSS), distributions(box_chart(sample(1.0, 2.0, nan, 0.1 + 0.2))))
+    page = shown(of(curves(LOSS), distributions(box_chart(sample(1.0, 2.0, nan, 0.1 + 0.2)))))
     page.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     texts = []
     for place in range(2):

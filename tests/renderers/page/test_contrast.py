@@ -8,7 +8,6 @@ reads, we measure ourselves.
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -134,25 +133,13 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: folder / name / "attention.html" for name in commands}
 
 
-@pytest.fixture
-def shown(shown: Open, pages: dict[str, Path]) -> Open:
-    """Opens one of the pages by its name, or that of a report."""
-
-    def start(of: str | Report, state: str = "", width: int = 1200, **settings: Any) -> Opened:
-        return shown(
-            pages[of] if isinstance(of, str) else of, state, viewport={"width": width, "height": 900}, **settings
-        )
-
-    return start
-
-
 @pytest.mark.parametrize(
     ("name", "scheme", "width"),
     [("heatmap", "dark", 360), ("answer", "light", 360), ("compare", "light", 1200), ("spread", "dark", 1200)],
 )
-def test_everything_is_seen(shown: Open, name: str, scheme: str, width: int) -> None:
+def test_everything_is_seen(shown: Open, pages: dict[str, Path], name: str, scheme: str, width: int) -> None:
     """Every text and edge, where one points and elsewhere, and the focus wherever it is; and axe-core finds nothing."""
-    page = shown(name, width=width, color_scheme=scheme)
+    page = shown(pages[name], viewport={"width": width, "height": 900}, color_scheme=scheme)
     for tab in tabs(page):
         pointed = page.page.locator(".map, .word, canvas.matrix")
         if pointed.count():
@@ -165,9 +152,9 @@ def test_everything_is_seen(shown: Open, name: str, scheme: str, width: int) -> 
         assert faint(rings) == set(), tab
 
 
-def test_the_ruler_is_right(shown: Open) -> None:
+def test_the_ruler_is_right(shown: Open, pages: dict[str, Path]) -> None:
     """Known ratios: the largest, the palest grey that will do on white, and half of black over white: #7f7f7f."""
-    page = shown("heatmap")
+    page = shown(pages["heatmap"])
     pairs = {"black": 21.0, "#767676": 4.54, "rgb(0 0 0 / 0.5)": 4.0, "color(srgb 1 1 1)": 1.0, "white": 1.0}
     for colour, wanted in pairs.items():
         ((measured, _, _),) = measure(page, "(colour) => [[ratio([colour, 1], [['white', 1]]), 3, '']]", colour)
@@ -198,9 +185,9 @@ def shaded(lowest: float) -> Report:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_what_is_drawn_is_seen(shown: Open, scheme: str) -> None:
+def test_what_is_drawn_is_seen(shown: Open, pages: dict[str, Path], scheme: str) -> None:
     """Texts on a canvas and within drawings, kinds of heads by colour, and the hatching of what is not allowed."""
-    page = shown("heatmap", color_scheme=scheme)
+    page = shown(pages["heatmap"], color_scheme=scheme)
     pairs = [
         *((f"--{name}", "--paper", 4.5) for name in ("ink", "quiet", "accent")),
         *((f"--head-{place}", "--paper", 3) for place in range(6)),
