@@ -139,23 +139,21 @@ def test_every_module_at_the_top_and_every_room_is_in_the_map() -> None:
     assert missing == []
 
 
-def test_every_link_of_the_readme_leads_somewhere() -> None:
-    """The others are followed where the site is built."""
-    text = README.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 150
+@pytest.mark.parametrize("document", [README, *CHINESE], ids=lambda path: path.name)
+def test_every_link_leads_somewhere(document: Path) -> None:
+    """Those of other pages are followed where the site is built."""
+    text = document.read_text(encoding="utf-8")
     links = [link.split("#") for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
-    assert len(links) > 20
-    assert [path for path, *_ in links if not (ROOT / path).exists()] == []
+    assert len(links) > 3
     for path, *anchors in links:
-        headings = re.findall(r"^#+ (.+)$", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE) if anchors else []
+        there = document.parent / path
+        headings = re.findall(r"^#+ (.+)$", there.read_text(encoding="utf-8"), re.MULTILINE) if anchors else []
+        assert there.exists(), path
         assert {*anchors} <= {re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("document", CHINESE, ids=lambda path: path.name)
-def test_every_link_of_a_chinese_page_leads_somewhere(document: Path) -> None:
-    links = re.findall(r"\]\(([^)]+)\)", document.read_text(encoding="utf-8"))
-    assert links
-    assert [link for link in links if not (document.parent / link.partition("#")[0]).exists()] == []
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 150
 
 
 def test_chinese_pages_say_the_numbers_of_the_study_and_of_the_example(

@@ -19,12 +19,10 @@ from tests.renderers.figure.reports import drawn
 ONE, TWO = random_maps(n_heads=1, seed=1), random_maps(n_heads=2, seed=2)
 
 
-def pictures(
-    *several: AttentionMaps, names: tuple[str, ...] = ("single", "multi:2"), query: int = 3, scale: ScaleKind = "lift"
-) -> dict[str, Picture]:
-    layers = range(min(maps.n_layers for maps in several))
-    slugs = [name.replace(":", "-") for name in names]
-    return {each.name: each for each in map_pictures(several, names, slugs, layers, query, scale)}
+def pictures(*several: AttentionMaps, query: int = 3, scale: ScaleKind = "lift") -> dict[str, Picture]:
+    """Of the only layer."""
+    names, slugs = ("single", "multi:2"), ("single", "multi-2")
+    return {each.name: each for each in map_pictures(several, names, slugs, range(1), query, scale)}
 
 
 def panels(of: Picture) -> tuple[Heatmap, ...]:

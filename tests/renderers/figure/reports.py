@@ -24,6 +24,7 @@ from attnviz.renderers.figure.style import drawing
 from attnviz.report import Chart, Charts, EdgeNames, FigureStyle, Heatmap, HeatmapGrid, Report, Scale
 from attnviz.report import Picture as Shape
 from attnviz.shapes import Cells, Shown
+from tests.made import softmax
 
 SENTENCE = """the movie was not just bad , it is one of those films that make you wonder why anybody ever thought of
 making it , and yet I could n't look away ; somehow acting extraordinary cinematography disappointment"""
@@ -87,14 +88,11 @@ class Drawn(NamedTuple):
         return self.figure.texts[len(self.plan.lines) :]
 
 
-def softmax(n_rows: int, n_columns: int, n_heads: int = 1, causal: bool = False, seed: int = 0) -> tuple[Cells, Shown]:
+def attend(n_rows: int, n_columns: int, n_heads: int = 1, causal: bool = False, seed: int = 0) -> tuple[Cells, Shown]:
     """Made-up attention, heads first, and where it is allowed."""
     scores = 2 * np.random.default_rng(seed).normal(size=(n_heads, n_rows, n_columns))
-    allowed = np.ones((n_rows, n_columns), dtype=bool)
-    if causal:
-        allowed = np.tril(allowed)
-    weights = np.exp(np.where(allowed, scores, -np.inf))
-    return (weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32), allowed
+    allowed = np.tri(n_rows, n_columns, dtype=bool) if causal else np.ones((n_rows, n_columns), dtype=bool)
+    return softmax(scores, allowed), allowed
 
 
 def words(number: int) -> tuple[str, ...]:
@@ -103,17 +101,17 @@ def words(number: int) -> tuple[str, ...]:
 
 def heatmap(n_rows: int, n_columns: int | None = None, causal: bool = False) -> Heatmap:
     n_columns = n_columns or n_rows
-    weights, allowed = softmax(n_rows, n_columns, causal=causal)
+    weights, allowed = attend(n_rows, n_columns, causal=causal)
     return Heatmap("layer-0-head-3", "layer 0, head 3", weights[0], allowed, words(n_rows), words(n_columns))
 
 
 def labelled(labels: Sequence[str]) -> Heatmap:
-    weights, allowed = softmax(len(labels), len(labels))
+    weights, allowed = attend(len(labels), len(labels))
     return Heatmap("layer-0-head-3", "layer 0, head 3", weights[0], allowed, tuple(labels), tuple(labels))
 
 
 def panels(n_tokens: int, n_heads: int = 8, n_columns: int = 4, causal: bool = False) -> HeatmapGrid:
-    weights, allowed = softmax(n_tokens, n_tokens, n_heads, causal)
+    weights, allowed = attend(n_tokens, n_tokens, n_heads, causal)
     names = words(n_tokens)
     maps = (
         Heatmap(f"head-{head}", f"layer 0, head {head}", weights[head], allowed, names, names)
@@ -162,7 +160,7 @@ def curves(*charts: Chart, n_columns: int | None = None) -> Charts:
 
 def difference(n_tokens: int, causal: bool = True, share: float = 1.0) -> Heatmap:
     """One made-up head minus another, on a scale of its own; `share` of it."""
-    (first, allowed), (second, _) = (softmax(n_tokens, n_tokens, causal=causal, seed=seed) for seed in (1, 2))
+    (first, allowed), (second, _) = (attend(n_tokens, n_tokens, causal=causal, seed=seed) for seed in (1, 2))
     values = share * (first[0] - second[0])
     most = float(np.abs(values).max())
     scale = Scale("diverging", -most, most, "difference of weight, multi:8 − single")

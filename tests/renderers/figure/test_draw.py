@@ -19,6 +19,7 @@ from tests.renderers.figure.reports import (
     LOG,
     SCRIPTS,
     Drawn,
+    attend,
     cell_pixels,
     difference,
     drawn,
@@ -28,7 +29,6 @@ from tests.renderers.figure.reports import (
     overlapping,
     panels,
     report,
-    softmax,
     visible_texts,
     words,
 )
@@ -78,7 +78,7 @@ def test_many_tokens_are_labelled_evenly_and_the_figure_says_so(n_tokens: int, s
 
 
 def test_a_dark_column_has_its_name() -> None:
-    weights, allowed = softmax(200, 200)
+    weights, allowed = attend(200, 200)
     values = np.array(weights[0])
     values[:, 77] = 0.5
     values[:, 79] = 0.2
