@@ -21,7 +21,7 @@ WITH_ROOMS = {"commands", "models", "renderers"}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
-    "tests/commands": 6254,
+    "tests/commands": 6251,
     "tests/models": 4769,
     "tests/renderers": 3860,
     "attnviz/renderers/page": 3491,
@@ -36,7 +36,7 @@ MAX_CODE_LINES = {
     "attnviz/text": 1395,
     "attnviz/commands/train": 1072,
     "attnviz/measures": 1261,
-    "tests/views": 1109,
+    "tests/views": 1107,
     "attnviz/commands/batch": 1140,
     "tests/measures": 1008,
     "attnviz/records": 1323,

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.text import Text
 
 import attnviz
-from attnviz.errors import InvalidOption, InvalidSelection
+from attnviz.errors import InvalidSelection
 from attnviz.measures.divergence import divergence_from_mean
 from attnviz.records import AttentionMaps
 from attnviz.report import Report
@@ -125,5 +125,3 @@ def test_what_is_no_mean_is_refused() -> None:
             show(random_maps(), head=(written,))
     with pytest.raises(InvalidSelection, match="no layer 5"):
         show(random_maps(), pick=("5.mean",))
-    with pytest.raises(InvalidOption, match="one number for all heads"):
-        show(random_maps(), head=("mean",), sort="vendi_score")

@@ -26,14 +26,6 @@ from tests.made import columns_by, known
 Row = tuple[float, int, int, np.ndarray]  # rank, text, query and weights
 
 
-@pytest.fixture(scope="module")
-def read() -> tuple[tuple[str, ...], list[AttentionMaps]]:
-    """The texts, and what the model does with each."""
-    texts = load_corpus(TextOptions(dataset="sample", split="train[:12]")).texts
-    model = open_model()
-    return texts, [model.attention(text) for text in texts]
-
-
 def find_strongest(maps: list[AttentionMaps], head: int) -> list[Row]:
     """Of each text the row that aims most at one key, which is not the first token nor a marker; the strongest six."""
     found = []
@@ -59,8 +51,10 @@ def find_random(texts: tuple[str, ...], maps: list[AttentionMaps], head: int) ->
     return sorted(found, key=lambda one: -one[0])[:N_MOMENTS]
 
 
-def test_moments_are_those_of_a_plain_loop(surveyed: Path, read: tuple[tuple[str, ...], list[AttentionMaps]]) -> None:
-    rows, (texts, maps) = load_files(surveyed).moments.rows(), read
+def test_moments_are_those_of_a_plain_loop(surveyed: Path) -> None:
+    rows, model = load_files(surveyed).moments.rows(), open_model()
+    texts = load_corpus(TextOptions(dataset="sample", split="train[:12]")).texts
+    maps = [model.attention(text) for text in texts]
     for head in range(2):
         own = [[row for row in rows if (row["layer"], row["head"], row["kind"]) == (0, head, kind)] for kind in KINDS]
         for moments, expected in zip(own, (find_strongest(maps, head), find_random(texts, maps, head)), strict=True):
