@@ -28,7 +28,7 @@ MAX_CODE_LINES = {
     "tests": 3178,
     "attnviz/renderers/figure": 2401,
     "attnviz/models": 2039,
-    "tests/attacks": 1574,
+    "tests/attacks": 1564,
     "attnviz/commands/survey": 1836,
     "attnviz/views": 1546,
     "attnviz/commands/lesson": 973,

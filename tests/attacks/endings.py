@@ -70,6 +70,13 @@ def run_in(folder: Path, *command: str, **streams: Any) -> Run:
     return Run(done.returncode, done.stdout or b"", done.stderr)
 
 
+def run_in_shell(folder: Path, script: str, *args: str) -> Run:
+    """`attnviz *args` as a script of a shell starts it, where it is `"$@"`; skips where no shell is."""
+    if shutil.which("sh") is None:
+        pytest.skip("no shell on this machine")
+    return run_in(folder, "sh", "-c", script, "sh", *PROGRAM, *args)
+
+
 def started(folder: Path, *args: str, **settings: Any) -> subprocess.Popen[bytes]:
     """A run that can be stopped as from a terminal, also where the tests themselves ignore Ctrl-C."""
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

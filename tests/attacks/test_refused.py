@@ -1,7 +1,6 @@
 """What cannot be is refused at once in one line; and whatever surrounds a run, its numbers and bytes are the same."""
 
 import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,9 +10,9 @@ from attnviz import store
 from attnviz.commands.batch.manifests import to_bytes
 from attnviz.records import AttentionMaps
 from attnviz.store.manifest import Entry, Manifest
-from tests.attacks.endings import RunHere, check_streams, check_whole, environment, notes, refused, run_in, worked
+from tests.attacks.endings import RunHere, check_streams, check_whole, environment, notes, refused, run_in_shell, worked
 from tests.made import random_maps
-from tests.process import PROGRAM, Run, RunCli
+from tests.process import Run, RunCli
 
 LONG = "x" * 300
 OPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
@@ -72,11 +71,8 @@ def test_a_name_that_no_file_can_have(args: tuple[str, ...], code: int, run_here
 
 @pytest.mark.parametrize("n_files", [8, 12])
 def test_too_few_open_files(n_files: int, tmp_path: Path) -> None:
-    if shutil.which("sh") is None:
-        pytest.skip("no shell on this machine")
     store.save(random_maps(), tmp_path / "attention.safetensors")
-    limited = ("sh", "-c", f'ulimit -n {n_files} && exec "$@"', "sh", *PROGRAM)
-    run = run_in(tmp_path, *limited, "render", "attention.safetensors")
+    run = run_in_shell(tmp_path, f'ulimit -n {n_files} && exec "$@"', "render", "attention.safetensors")
     assert run.exit_code in (0, 1)
     assert run.exit_code == 0 or run.stderr.startswith("error: too many open files")
 

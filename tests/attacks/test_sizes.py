@@ -18,9 +18,8 @@ from attnviz.commands.survey.measure import BLOCK
 from attnviz.models.encoder_model import EncoderModel
 from attnviz.running import Progress
 from attnviz.store.manifest import Entry, Manifest
-from tests.attacks.endings import RunHere, environment, refused, run_in, worked
+from tests.attacks.endings import RunHere, environment, refused, run_in_shell, worked
 from tests.made import record
-from tests.process import PROGRAM, Run
 
 ADDRESSES = 16 * 2**20  # KiB: enough for every library, and less than half of what is asked for below
 # The kernel counts those that are waited for; workers outlive who started them for a moment, and are then this one's.
@@ -38,13 +37,6 @@ sys.exit(code)
 LONG = " ".join(f"w{number % 500}" for number in range(20_000))
 
 
-def bounded(folder: Path, *args: str) -> Run:
-    """`attnviz *args` that cannot take more than 16 GiB, so that a refusal after the fact is told from one before."""
-    if shutil.which("sh") is None:
-        pytest.skip("no shell on this machine")
-    return run_in(folder, "sh", "-c", f'ulimit -v {ADDRESSES} && exec "$@"', "sh", *PROGRAM, *args)
-
-
 def test_what_the_hint_says_is_true(run_here: RunHere, tmp_path: Path) -> None:
     (tmp_path / "long.txt").write_text(LONG, encoding="utf-8")
     asked = ("heatmap", "--text-file", "long.txt", "--heads", "8", "--max-memory", "0.5", "--table", "none")
@@ -58,7 +50,6 @@ def test_what_the_hint_says_is_true(run_here: RunHere, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="this system does not say what a process took")
 def test_max_memory_bounds_the_process(run_here: RunHere, tmp_path: Path) -> None:
     """As the kernel counts, of the most tokens that fit: all measures and rollout, and the record drawn again."""
     (tmp_path / "long.txt").write_text(LONG, encoding="utf-8")
@@ -73,7 +64,6 @@ def test_max_memory_bounds_the_process(run_here: RunHere, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="this system does not say what a process took")
 def test_no_process_of_a_survey_takes_more_than_500_mb(tmp_path: Path) -> None:
     """Of a whole block of the longest texts that are read where nothing is said, with all that can be measured; 504 MB
     were seen, of the process that draws.
@@ -89,13 +79,14 @@ def peak(folder: Path, *args: str) -> int:
     """How many bytes `attnviz *args`, or the largest process of its own, had at once, by a small process: the kernel
     counts what is there before `exec`.
     """
+    if sys.platform == "win32":
+        pytest.skip("this system does not say what a process took")
     command = [sys.executable, "-c", COUNT, sys.executable, "-m", "attnviz", *args]
     done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, check=True)
     return int(done.stdout.splitlines()[-1]) * (1 if sys.platform == "darwin" else 1024)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="this system does not say what a process took")
 def test_what_answers_take_grows_with_the_texts_by_little(shared: Path, tmp_path: Path) -> None:
     """By the text and its numbers, which are printed: 2.4 to 2.5 kB. What a process takes strays by 10 MB."""
     asked = ("predict", "--dataset", str(shared / "data/imdb"), "--max-tokens", "16", "--print", "csv", "--split")
@@ -182,9 +173,7 @@ def test_long_work_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capsys: p
 
 
 def test_memory_that_is_not_there(tmp_path: Path) -> None:
-    """A width that the option allows and this process cannot have."""
-    refused(
-        bounded(tmp_path, "heatmap", "--text", "a b", "--d-model", "65536", "--max-memory", "1000"),
-        "not enough memory",
-        code=1,
-    )
+    """A width that the option allows and a process of 16 GiB cannot have: refused before it is taken, not after."""
+    asked = ("heatmap", "--text", "a b", "--d-model", "65536", "--max-memory", "1000")
+    run = run_in_shell(tmp_path, f'ulimit -v {ADDRESSES} && exec "$@"', *asked)
+    refused(run, "not enough memory", code=1)
