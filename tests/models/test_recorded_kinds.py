@@ -297,7 +297,7 @@ def added_to(*places: int) -> Callable[[Any, Tensor], Tensor]:
         (lambda own, states: own.by_sums(states), "abcde"),
         (lambda own, states: own.by_both(states), "abcde"),
         (by_spans, "⟨mixed 0⟩⟨mixed 1⟩⟨mixed 2⟩⟨mixed 3⟩"),
-        (by_pairs, "⟨mixed 20⟩⟨mixed 21⟩⟨mixed 22⟩⟨mixed 23⟩e"),
+        (by_pairs, "⟨mixed 16⟩⟨mixed 17⟩⟨mixed 18⟩⟨mixed 19⟩e"),
         (added_to(0, 0, 1, 1, 2), "⟨mixed 0⟩⟨mixed 1⟩⟨mixed 2⟩"),
     ],
 )
@@ -398,13 +398,15 @@ def test_every_key_has_a_name(model: nn.Module, keys: str, n_seen: int) -> None:
         (lambda own, series: own.attend(own.embed(series.unsqueeze(-1))), (1, 5)),
         (lambda own, series: own.by_softmax(own.of_two(series.unfold(-1, 2, 2)).flatten(0, 1)), (1, 1, 10)),
         (lambda own, series: own.attend(own.of_time(series.mT)), (1, 7, 5)),  # its variables (Liu et al. 2024)
+        (lambda own, series: own.stack(torch.cat([own.learned, own.of_time(series.mT)], dim=1)), (1, 7, 3)),
     ],
 )
 def test_a_series_has_a_token_for_each_place(forward: Callable[[Any, Tensor], Tensor], shape: tuple[int, ...]) -> None:
     sizes = {"embed": nn.Linear(1, 16), "of_two": nn.Linear(2, 16), "of_time": nn.Linear(7, 16)}
     model = Module(forward, attend=Attention(), by_softmax=Attention(mix=by_softmax), **sizes)
+    model.learned, model.stack = nn.Parameter(drawn(4, 1, 2, 16)), Stack([Attention(), Attention()])
     (maps,) = recorded(lambda: model(drawn(3, *shape)), tokens=list("abcde"))
-    assert maps.weights.shape == (1, 4, 5, 5)
+    assert maps.weights.shape[1:] == (4, 5, 5)
     assert "".join(maps.queries.pieces) == "".join(maps.keys.pieces) == "abcde"
 
 

@@ -145,8 +145,8 @@ class Rule:
         is_read = one is not None and not store.is_nobodys(one)
         # Rows that are features of the same tokens are multiplied by a matrix over tokens. Its columns are new tokens,
         # or its rows, as variables of a series are. What is done next tells which: till then each number is one.
-        over = one if one is not None and along == (True, False) and one.shape[-2] > 1 else None
-        over = over if over is not None and over[..., 0, :].equal(over[..., 1, :]) else None
+        rows = one[(one >= 0).any(dim=-1)] if one is not None and along == (True, False) else nobody((0, 1))
+        over = one if len(rows) > 1 and rows[0].equal(rows[1]) else None
         ids = across = None
         if softmax is not None:
             if along[1] or (along[0] and of_right.softmax is not None):

@@ -23,6 +23,7 @@ from attnviz.models.capture.ids import (
     Ids,
     Known,
     Store,
+    collapse,
     family_of,
     is_learned,
     is_single,
@@ -344,7 +345,7 @@ class Follower:
         for axis in axes:
             few = few.narrow(axis, 0, 1)
         if any(self.store.varies(ids, axis) for axis in axes):
-            few = self.store.mix(few, ids)
+            few = self.store.mix(collapse(ids).amax(dim=tuple(axes), keepdim=True).expand(few.shape), ids)
         return few.reshape(shape) if few.numel() == shape.numel() else None
 
     def _add_along_edges(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:

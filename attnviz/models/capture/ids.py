@@ -173,14 +173,15 @@ class Store:
         whole = few if of is None else collapse(of)
         key = few.shape, whole.shape, whole.contiguous().numpy().tobytes()
         if key not in self._mixed:
-            first, rows = len(self.families) << PLACE_BITS + ROW_BITS, row_of(few.clamp(min=0))
+            first, rows = len(self.families) << PLACE_BITS + ROW_BITS, torch.where(few < 0, 1 << ROW_BITS, row_of(few))
             # Mixtures are numbered within their row, from 0, in the order in which they stand: the place in a stable
-            # sort by rows, less where the row begins in it.
+            # sort by rows, less where the row begins in it. What is of nobody stays so, behind them all.
             in_order, order = rows.flatten().sort(stable=True)
             places = torch.empty_like(order)
             places[order] = torch.arange(len(order)) - torch.searchsorted(in_order, in_order)
-            self.families.append(Family(int(places.amax()) + 1 if len(places) else 1, True))
-            self._mixed[key] = first + (rows << PLACE_BITS) + places.view(few.shape)
+            places = places.view(few.shape).masked_fill(few < 0, 0)
+            self.families.append(Family(int(places.amax()) + 1 if places.numel() else 1, True))
+            self._mixed[key] = torch.where(few < 0, NOBODY, first + (rows << PLACE_BITS) + places)
         return self._mixed[key].expand(ids.shape)
 
     def put_together(self, of: Ids) -> Ids:
@@ -189,12 +190,14 @@ class Store:
         Where it is made of two, `take_apart` finds them again.
         """
         highest, one, other = of.amax(dim=-1), of[..., 0], of[..., -1]
-        if bool(((of < 0) | (of == highest[..., None])).all()):
+        is_one = ((of < 0) | (of == highest[..., None])).all(dim=-1)
+        if bool(is_one.all()):
             return highest
-        made = self.mix(highest.contiguous(), of)
+        several = of.masked_fill(is_one[..., None], NOBODY)
+        made = self.mix(several.amax(dim=-1), several)
         if bool(((of == one[..., None]) | (of == other[..., None])).all()):
             self._pairs[int(family_of(made.amax()))] = made, one, other
-        return made
+        return torch.where(is_one, highest, made)
 
     def fill(self, ids: Ids, axis: int) -> Ids:
         """Give what a mask left of no token the token of all others along an axis, if that is one."""
