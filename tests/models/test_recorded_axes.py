@@ -240,6 +240,44 @@ def test_heads_and_tokens_of_what_others_wrote(
     assert named == [(n_heads, queries, keys)] * 2
 
 
+def by_shared_keys(own: Any, queries: Tensor, keys: Tensor, order: str = "bhij") -> Any:
+    """Let 2 heads read the same keys (Shazeer 2019) by einsum, which puts the heads on the axis of queries."""
+    sides = queries.view(*queries.shape[:2], 2, 8), keys[..., :8]
+    weights = torch.einsum(f"bihd,{'bjd'[-keys.ndim :]}->{order}", *sides).softmax(-1)
+    own.weights = torch.einsum(f"{order}->bhij", weights)
+    return torch.einsum(f"{order},{'bjd'[-keys.ndim :]}->bihd", weights, sides[1]).flatten(-2)
+
+
+def beside_learned(order: str, own: Any, states: Tensor) -> Any:
+    """With what the model has learned before the words and behind them, as in CoCa (Yu et al. 2022)."""
+    learned = own.learned.expand(len(states), -1, -1)
+    both = torch.cat([learned, states, learned[:, :1]], dim=1)
+    return by_shared_keys(own, both, both, order)
+
+
+@pytest.mark.parametrize(
+    ("attend", "queries", "keys"),
+    [
+        *((partial(beside_learned, order), *["⟨before 1⟩⟨before 2⟩{}⟨after 1⟩"] * 2) for order in ("bhij", "bihj")),
+        (lambda own, x: by_shared_keys(own, own.learned.expand(len(x), -1, -1), x), "⟨query 0⟩⟨query 1⟩", "{}"),
+        (lambda own, x: by_shared_keys(own, x, own.normed()), "{}", "⟨before 1⟩⟨before 2⟩"),
+    ],
+)
+def test_heads_that_share_their_keys(attend: Callable[[Any, Tensor], Any], queries: str, keys: str) -> None:
+    module: Any = Module(
+        lambda own, x: attend(own, own.read(x)), learned=nn.Parameter(drawn(1, 2, 16)), **linears(read=16)
+    )
+    module.normed = lambda: functional.layer_norm(module.learned, (16,), nn.Parameter(drawn(3, 16)), torch.zeros(16))
+    texts = ["abcde", "vwxyz"]
+    maps = recorded(lambda: module(drawn(2, 2, 5, 16)), tokens=[*map(list, texts)])
+    for found, text, weights in zip(maps, texts, module.weights, strict=True):
+        assert ["".join(side.pieces) for side in (found.queries, found.keys)] == [
+            queries.format(text),
+            keys.format(text),
+        ]
+        np.testing.assert_allclose(found.weights[0], weights.numpy(), atol=1e-6)
+
+
 def remembering(own: Any, words: Tensor, *before: Any) -> Any:
     states = own.words(words)
     memory = [part for old in before for part in (old[:, :4].unflatten(1, (2, 2)).mean(2), old[:, 4:])]

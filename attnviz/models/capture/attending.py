@@ -15,7 +15,7 @@ from torch import Tensor
 from attnviz.models.capture.call import Keeper, Kept
 from attnviz.models.capture.captured import NO_SCORE, ROUNDED, find_allowed, read_kernel, refuse_dropout
 from attnviz.models.capture.follow import Operation, list_tensors
-from attnviz.models.capture.ids import NOTHING, Ids, Known, Softmax, collapse, is_learned, nobody, row_of
+from attnviz.models.capture.ids import NOTHING, Ids, Known, Softmax, collapse, has_tokens, is_learned, nobody, row_of
 
 MISSED = 1e-3  # by which a row of weights may miss 1
 TINY = 1e-30
@@ -48,6 +48,10 @@ class Rule:
             seen = (result >= TINY) & (scores.amax(dim=axis, keepdim=True) > NO_SCORE)
             passing = seen | find_allowed(scores.movedim(axis, -1)).movedim(-1, axis)
             allowed = None if bool(passing.all()) else passing
+        # Where queries are learned, the place of each tells how heads lie if they are put beside one another later.
+        if result.ndim > 3 and known.columns is None and not self._store.varies(known.ids, -2):
+            numbers = -2 - torch.arange(result.shape[-2])
+            known = known._replace(ids=numbers[:, None].expand(result.shape))
         self._store.put(
             result, known._replace(softmax=Softmax(tuple(result.shape), place, is_unknown), allowed=allowed)
         )
@@ -114,12 +118,12 @@ class Rule:
                 queries = across  # as where two texts read each other by one product
             told = store.varies(across, -1) and not store.varies(across, -2) and bool((collapse(across) >= 0).all())
             keys = across.mT if told and keys is not None else keys
-        if keys is None or store.varies(queries, -1) or store.is_nobodys(queries):
+        if keys is None or store.varies(queries, -1):
             queries = None
         # A kernel of a convolution that is made anew for each token, as in ConvBERT, weighs the tokens around it and
         # looks at none of them.
         shape, after = weights.shape, known.after | of_values.after
-        if queries is not None and across is None and not is_sum and shape[-2] == 1:
+        if queries is not None and has_tokens(queries) and across is None and not is_sum and shape[-2] == 1:
             rows, of_keys = row_of(store.lay_out(queries, shape[:-1])), store.lay_out(keys, (*shape[:-2], shape[-1]))
             assert of_keys is not None
             around = torch.cat([rows, of_keys], dim=1)

@@ -16,7 +16,7 @@ from torch import Tensor
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.captured import Asked, How, recompute, refuse_dropout
 from attnviz.models.capture.factored import FactoredRows, Factoring
-from attnviz.models.capture.ids import NOBODY, Ids, Known, row_of
+from attnviz.models.capture.ids import NOBODY, Ids, Known, has_tokens, nobody, row_of
 from attnviz.models.capture.modules_at_work import ModulesAtWork, may_be_in
 from attnviz.models.protocols import EVERY, LayersAndHeads
 
@@ -93,10 +93,11 @@ class Arranged(NamedTuple):
 
 
 def arrange(
-    of_queries: Ids | PlaceIds | None,
+    of_queries: Ids | PlaceIds,
     of_keys: Ids | PlaceIds | None,
     sizes: tuple[int, int, int],
     n_heads: int,
+    places: Ids,
 ) -> Arranged:
     """Find a row for each text and each set of keys it looks at, and a head for each time a query looks at them.
 
@@ -104,16 +105,20 @@ def arrange(
     the product: all that is counted is how often each looks at the same keys. Where heads chose queries of their own,
     no query has a name. Where nothing is known of any, or all is learned, `n_heads` rows at a time are of one text.
 
-    `sizes`: how many rows, queries and keys a product has.
+    `sizes`: how many rows, queries and keys a product has. `places`: of queries in their heads.
     """
     n_rows, n_queries, n_keys = sizes
-    queries = np.full((n_rows, n_queries), NOBODY) if of_queries is None else np.asarray(of_queries)
+    queries = np.asarray(of_queries)
     keys = np.full((n_rows, n_keys), NOBODY) if of_keys is None else np.asarray(of_keys)
-    apart = np.where(queries < 0, -2 - np.arange(n_queries), queries)  # of nobody, told from others by its place
-    texts = number_texts(queries.max(axis=1, initial=NOBODY), keys, n_heads)
+    apart = np.where(queries < 0, -2 - np.asarray(places), queries)  # of nobody, told from others by its place
+    # Queries of several texts may stand on one axis where all look at what is learned. Each is a line by itself then.
+    of_texts = row_of(np.where(queries < 0, queries.max(axis=1, keepdims=True, initial=NOBODY), queries))
+    n_lines = n_queries if keys.max(initial=NOBODY) < 0 and (of_texts != of_texts[:, :1]).any() else 1
+    asking = queries.reshape(n_rows * n_lines, n_queries // n_lines).max(axis=1, initial=NOBODY)
+    texts = number_texts(asking, keys.repeat(n_lines, axis=0), n_heads)
     if len({*np.bincount(texts).tolist()}) > 1:  # of texts that do not all have as many rows each row stands for itself
-        texts = np.arange(n_rows)
-    placed, natural = order_lines(texts.repeat(n_queries), apart.ravel()), np.arange(n_rows * n_queries)
+        texts = np.arange(n_rows).repeat(n_lines)
+    placed, natural = order_lines(texts.repeat(n_queries // n_lines), apart.ravel()), np.arange(n_rows * n_queries)
     if placed is None:
         n_texts = int(texts.max()) + 1
         rows = texts.argsort(kind="stable").reshape(n_texts, n_rows // n_texts)
@@ -122,9 +127,22 @@ def arrange(
     return Arranged(
         None if np.array_equal(placed.ravel(), natural) else placed,
         (*placed.shape, n_keys),
-        queries.ravel()[placed[:, 0]],
-        None if of_keys is None else keys[np.unique(texts, return_index=True)[1]],
+        np.maximum(queries, NOBODY).ravel()[placed[:, 0]],
+        None if of_keys is None else keys[np.unique(texts, return_index=True)[1] // n_lines],
     )
+
+
+def place_in_heads(queries: Ids, n_queries: int) -> Ids:
+    """Number the places of queries within their heads, of which several may stand on this axis, in any order.
+
+    The places of one word tell how heads lie. Where no query is a word, a softmax has numbered them.
+    """
+    places = torch.arange(n_queries)
+    if has_tokens(queries):
+        at = (queries[(queries == queries.max()).any(dim=1)][0] == queries.max()).nonzero().flatten()
+        step = int(at[1] - at[0]) if len(at) > 1 else n_queries
+        return places - places // step % len(at) * step
+    return places if len(torch.unique(queries[0])) < 2 else -2 - queries[0]
 
 
 def number_texts(asking: PlaceIds, keys: PlaceIds, n_heads: int = 1) -> PlaceIds:
@@ -201,16 +219,19 @@ class Keeper:
 
         `asking`: the ids of queries, and what the weights come after and of which softmax.
         """
-        store, softmax, whole = self.at_work.store, asking.softmax, (*shape[:-1], width)
-        queries, keys = store.lay_out(asking.ids, shape[:-1]), store.lay_out(of_keys, (*shape[:-2], shape[-1]))
-        # Whatever is made of the result comes after this attention: its bit says so. By these bits calls that follow
-        # one another, as layers do, are told from those that stand beside each other.
-        ids = store.make(keys, whole) if asking.ids is None else asking.ids[..., :1].expand(whole)
-        known = Known(ids, asking.after | 1 << self.at_work.n_seen, since=asking.since)
+        store, softmax = self.at_work.store, asking.softmax
+        asked = nobody((*shape[:-1], 1)) if asking.ids is None else asking.ids[..., :1]
+        queries, keys = store.lay_out(asked, shape[:-1]), store.lay_out(of_keys, (*shape[:-2], shape[-1]))
         n_rows, n_heads = shape[:-2].numel(), shape[-3] if len(shape) > 2 else 1
         if softmax is not None and len(softmax.shape) > len(shape) and torch.Size(softmax.shape[:-2]).numel() == n_rows:
             n_heads = softmax.shape[-3]
-        arranged = store.recall(arrange, queries, keys, (n_rows, *shape[-2:]), n_heads)
+        places = store.recall(place_in_heads, queries, shape[-2])
+        # Whatever is made of the result comes after this attention: its bit says so. By these bits calls that follow
+        # one another, as layers do, are told from those that stand beside each other.
+        ids = None if asking.ids is None else asked.expand(*shape[:-1], width)
+        ids = store.make(keys, (*shape[:-1], width), places) if ids is None or store.is_nobodys(asked) else ids
+        known = Known(ids, asking.after | 1 << self.at_work.n_seen, since=asking.since)
+        arranged = store.recall(arrange, queries, keys, (n_rows, *shape[-2:]), n_heads, places)
         is_in_order = arranged.places is None and arranged.shape[:2] == (n_rows // max(1, n_heads), n_heads)
         path, n_heads = self.at_work.find_path()[0], arranged.shape[1]
         what = f"the attention in {path or 'this block'}"

@@ -107,6 +107,7 @@ class Follower:
         if of.name.endswith("_like") or of.name.startswith("new_"):
             return
         known = [self.store.get(tensor) for tensor in of.tensors]
+        is_read = any(known) or of.name == "embedding"
         if of.name in MOVES:
             self._move(of, known)
         elif of.name == "copy" and of.function._schema.name.endswith("_"):
@@ -116,10 +117,10 @@ class Follower:
         elif of.name == "bernoulli":  # what dropout multiplies with
             share = of.args[1] if len(of.args) > 1 and isinstance(of.args[1], float) else 0.5
             self.store.put(of.result, Known(None, dropped=1 - share))
-        elif not any(known) and of.name != "embedding" and all(map(is_learned, of.tensors)):
+        elif not is_read and is_learned(of.tensors[0]) and all(map(is_no_state, of.tensors)):
             for result in of.results:
                 self.store.put(result, Known(nobody(result.shape)))
-        elif any(known) or of.name == "embedding" or of.name in CONVOLUTIONS:
+        elif is_read or of.name in CONVOLUTIONS:
             otherwise = self._reduce if "keepdim" in _parameters(of.function) else self._combine
             self._mark(of, known, self._rules.get(of.name, otherwise)(of, known))
 
@@ -414,6 +415,11 @@ def _join(known: Sequence[Known | None]) -> Known:
         numbers = found.numbers if each.numbers is None else each.numbers
         found = Known(None, found.after | each.after, softmax.softmax, columns, dropped, softmax.allowed, numbers)
     return found._replace(since=max((each.since for each in known if each is not None), default=0))
+
+
+def is_no_state(tensor: Tensor) -> bool:
+    """Tell whether a tensor of which nothing is known is learned, or holds no features of several tokens."""
+    return is_learned(tensor) or tensor.ndim < 2 or not tensor.is_floating_point()
 
 
 def _takes_numbers_apart(of: Operation) -> bool:

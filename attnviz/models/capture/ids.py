@@ -137,7 +137,7 @@ class Store:
 
     def is_nobodys(self, ids: Ids | None) -> bool:
         """Tell whether numbers are known to be of no token."""
-        return ids is not None and not self.recall(_has_tokens, ids)
+        return ids is not None and not self.recall(has_tokens, ids)
 
     def is_repeated(self, tensor: Tensor) -> bool:
         """Tell whether several rows [text, …] of a tensor are of the same tokens."""
@@ -218,12 +218,12 @@ class Store:
             sides = torch.where(is_of, one[at], sides[0]), torch.where(is_of, other[at], sides[1])
         return sides
 
-    def make(self, keys: Ids | None, shape: Sequence[int]) -> Ids | None:
+    def make(self, keys: Ids | None, shape: Sequence[int], places: Any = ...) -> Ids | None:
         """Make new tokens of [row, key], one for each query of [… query d]; the same for the same keys."""
         if keys is None or self.is_nobodys(keys):
             return None if keys is None else nobody(shape)
         apart, of_row = torch.unique(keys, dim=0, return_inverse=True)
-        made = self.mix(apart.amax(dim=1, keepdim=True).expand(-1, shape[-2]).contiguous(), apart)[of_row]
+        made = self.mix(apart.amax(dim=1, keepdim=True).expand(-1, shape[-2]).contiguous(), apart)[of_row][:, places]
         return made.view(*shape[:-1], 1).expand(tuple(shape))
 
     def merge(self, one: Ids, other: Ids, is_step: bool = False) -> tuple[Ids, bool]:
@@ -279,7 +279,8 @@ def _differ(ids: Ids, axis: int) -> bool:
     return bool((few != few.narrow(axis, 0, 1)).any())
 
 
-def _has_tokens(ids: Ids) -> bool:
+def has_tokens(ids: Ids) -> bool:
+    """Tell whether some of these ids are of tokens."""
     return bool((collapse(ids) >= 0).any())
 
 
