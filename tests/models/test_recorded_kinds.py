@@ -103,6 +103,8 @@ def test_learned_tokens_behind_the_text_are_keys() -> None:
     assert one.queries.pieces == one.keys.pieces == (*"abcde", "⟨after 1⟩", "⟨after 2⟩")
     assert one.sink is None
     np.testing.assert_allclose(one.weights.sum(axis=-1), 1, atol=1e-6)
+    (second,) = recorded(lambda: both(STATES), tokens=list("abcdexy"), layers=[1])
+    assert second.keys.pieces == tuple("abcdexy")
 
 
 @pytest.mark.parametrize("is_shifted", [False, True])
@@ -129,6 +131,36 @@ def test_rows_that_are_windows_are_called_so(is_shifted: bool, tmp_path: Path) -
     attnviz.save(maps[2], tmp_path / "attention.safetensors")
     again = attnviz.load(tmp_path / "attention.safetensors").provenance.facts
     assert (again.window, again.n_windows) == (2, 4)
+
+
+def test_patches_of_frames_are_windows_of_a_video() -> None:
+    """As in ViViT (Arnab et al. 2021): [text, frame, patch, d], with a learned token in each frame."""
+
+    def forward(own: Any, video: Tensor) -> Tensor:
+        states = torch.cat([own.learned.expand(2, 3, 1, 16), own.patch(video)], dim=2)
+        states = own.space(states.flatten(0, 1)).unflatten(0, (2, 3))
+        return own.time(states.transpose(1, 2).flatten(0, 1))  # type: ignore[no-any-return]
+
+    model = Module(forward, patch=nn.Linear(4, 16), space=Attention(), time=Attention())
+    model.learned = nn.Parameter(drawn(1, 16))
+    maps = recorded(lambda: model(drawn(2, 2, 3, 2, 4)), tokens=[list("abcdef"), list("uvwxyz")])
+    space, time = (["".join(one.keys.pieces) for one in maps.only(name)] for name in ("space", "time"))
+    assert space == [f"⟨before 1⟩{pair}" for pair in ("ab", "cd", "ef", "uv", "wx", "yz")]
+    assert time == [*(learned := ["⟨mixed 0⟩⟨mixed 3⟩⟨mixed 6⟩"]), "ace", "bdf", *learned, "uwy", "vxz"]
+
+
+@pytest.mark.parametrize("n_texts", [1, 2])
+def test_states_beside_what_is_learned_are_tokens(n_texts: int) -> None:
+    """Of four axes, which no map or norm has read before: what is put beside them counts as one."""
+
+    def forward(own: Any, states: Tensor) -> Any:
+        learned = own.learned if n_texts == 1 else own.learned.expand(n_texts, -1, -1, -1)
+        return own.attend(torch.cat([learned, states], dim=2).flatten(0, 1))
+
+    model = Module(forward, attend=Attention(mix=by_softmax), learned=nn.Parameter(drawn(1, 1, 1, 1, 16)))
+    maps = recorded(lambda: model(drawn(2, n_texts, 1, 2, 16)), tokens=[list("Cab")] * n_texts)
+    assert ["".join(one.keys.pieces) for one in maps] == ["Cab"] * n_texts
+    assert not maps[0].provenance.facts.guess
 
 
 def test_windows_behind_heads_are_not_heads() -> None:

@@ -16,7 +16,7 @@ from torch import Tensor
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.captured import Asked, How, recompute, refuse_dropout
 from attnviz.models.capture.factored import FactoredRows, Factoring
-from attnviz.models.capture.ids import NOBODY, Ids, Known, has_tokens, nobody, row_of
+from attnviz.models.capture.ids import NOBODY, Ids, Known, collapse, has_tokens, nobody, row_of
 from attnviz.models.capture.modules_at_work import ModulesAtWork, may_be_in
 from attnviz.models.protocols import EVERY, LayersAndHeads
 
@@ -228,8 +228,11 @@ class Keeper:
         places = store.recall(place_in_heads, queries, shape[-2])
         # Whatever is made of the result comes after this attention: its bit says so. By these bits calls that follow
         # one another, as layers do, are told from those that stand beside each other.
-        ids = None if asking.ids is None else asked.expand(*shape[:-1], width)
-        ids = store.make(keys, (*shape[:-1], width), places) if ids is None or store.is_nobodys(asked) else ids
+        # A learned query has read the keys, too, and is a token from then on.
+        is_learned = bool((collapse(asked) < 0).any())
+        made = store.make(keys, (*shape[:-1], 1), places, has_tokens(asked)) if is_learned else None
+        ids = asking.ids if made is None else torch.where(asked < 0, made, asked)
+        ids = None if ids is None else ids[..., :1].expand(*shape[:-1], width)
         known = Known(ids, asking.after | 1 << self.at_work.n_seen, since=asking.since)
         arranged = store.recall(arrange, queries, keys, (n_rows, *shape[-2:]), n_heads, places)
         is_in_order = arranged.places is None and arranged.shape[:2] == (n_rows // max(1, n_heads), n_heads)

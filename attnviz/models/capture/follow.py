@@ -227,7 +227,7 @@ class Follower:
             take = lambda whole: again(whole, *where, **named)  # noqa: E731 - and holds no tensor alive
             self._parts[of.result] = weakref.ref(source), take
         if not any(known):
-            if is_learned(source) and isinstance(of.result, Tensor):
+            if is_learned(source) and all(map(is_no_state, of.tensors)) and isinstance(of.result, Tensor):
                 self.store.put(of.result, Known(nobody(of.result.shape)))
             return
         if known[0] is not None and known[0].numbers is not None and _takes_numbers_apart(of):
@@ -310,9 +310,11 @@ class Follower:
 
         Features share the id of their token. So it is run on one of them, if that gives what it gives for all.
         """
-        if all(each is None for each in shadows):
-            return None
+        # What is not known stays so, whatever is learned that is put beside it.
         numbers = list(list_tensors(given))
+        is_unknown = any(each is None and not is_no_state(of) for of, each in zip(numbers, shadows, strict=True))
+        if all(each is None or (is_unknown and self.store.is_nobodys(each)) for each in shadows):
+            return None
         kind = next(each.dtype for each in shadows if each is not None)
         missing = torch.tensor(NOBODY if kind == torch.int64 else 0, dtype=kind)
         given = given | {name: missing.item() for name in VALUES & given.keys() if not isinstance(given[name], Tensor)}

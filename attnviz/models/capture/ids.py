@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -37,6 +37,7 @@ class Family:
     is_mixed: bool  # whether each comes of several tokens
     n_rows: int = 1
     is_new: bool = False  # whether the model put them in itself: a start, or a word that it chose
+    is_learned: bool = False  # whether the model has learned them: beside words they are called by their places
 
 
 class Softmax(NamedTuple):
@@ -218,12 +219,15 @@ class Store:
             sides = torch.where(is_of, one[at], sides[0]), torch.where(is_of, other[at], sides[1])
         return sides
 
-    def make(self, keys: Ids | None, shape: Sequence[int], places: Any = ...) -> Ids | None:
+    def make(self, keys: Ids | None, shape: Sequence[int], places: Any = ..., is_learned: bool = False) -> Ids | None:
         """Make new tokens of [row, key], one for each query of [… query d]; the same for the same keys."""
         if keys is None or self.is_nobodys(keys):
             return None if keys is None else nobody(shape)
         apart, of_row = torch.unique(keys, dim=0, return_inverse=True)
         made = self.mix(apart.amax(dim=1, keepdim=True).expand(-1, shape[-2]).contiguous(), apart)[of_row][:, places]
+        if is_learned:
+            family = int(family_of(made.amax()))
+            self.families[family] = replace(self.families[family], is_learned=True)
         return made.view(*shape[:-1], 1).expand(tuple(shape))
 
     def merge(self, one: Ids, other: Ids, is_step: bool = False) -> tuple[Ids, bool]:

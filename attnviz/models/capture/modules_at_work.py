@@ -18,6 +18,7 @@ from attnviz.models.capture.follow import list_tensors
 from attnviz.models.capture.ids import MAX_NUMBERS, NOTHING, Known, Store, is_learned
 
 COMPILED = "_orig_mod"  # the name of a module within what torch.compile makes of it
+MAPS = nn.Linear, nn.LayerNorm  # of the last axis, which is then that of features, whatever stands before it
 NUMBER = re.compile(r"(?<![^._])\d+(?![^.])")  # "3" in "layers.3.attn" and in "layer_3", not in "attn1"
 
 
@@ -47,7 +48,8 @@ class ModulesAtWork:
 
     def enter(self, module: nn.Module, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         """Enter a module. What the outermost reads are tokens, as are states that nobody has seen being made."""
-        tensors = [one for one in given if isinstance(one, Tensor) and one.ndim == 3 and one.is_floating_point()]
+        n_axes = (3, 4, 5) if isinstance(module, MAPS) else (3,)
+        tensors = [one for one in given if isinstance(one, Tensor) and one.ndim in n_axes and one.is_floating_point()]
         again = [one for one in tensors[:1] if (self.store.get(one) or NOTHING).is_copied]
         if not self.calls:
             known = self.store.get(next((one for one in given if isinstance(one, Tensor)), None))
@@ -69,10 +71,10 @@ class ModulesAtWork:
         beside = (one for one in tensors if one.ndim > 2 or (one.ndim == 2 and one.dtype == torch.int64))
         n_texts = {len(one) for one in beside if one.ndim > 2 or one.shape[0] != one.shape[1]}
         for tensor in tensors:
-            self._seed(tensor, n_texts)
+            self._seed(tensor, n_texts, n_axes)
         self.calls.append((module, next(self._runs)))
 
-    def _seed(self, tensor: Tensor, n_texts: Collection[int]) -> None:
+    def _seed(self, tensor: Tensor, n_texts: Collection[int], n_axes: Collection[int]) -> None:
         """Give tokens their ids: numbers of words, or states [text, token, d].
 
         `n_texts`: of what is read beside it. What has as many rows without an axis of tokens is one token of each text.
@@ -81,7 +83,7 @@ class ModulesAtWork:
             return
         known, shape = self.store.get(tensor), tensor.shape
         is_new = not is_learned(tensor) and (known is None or (known.ids is None and not known.after))
-        if tensor.is_floating_point() and tensor.ndim in (2, 3) and is_new:
+        if tensor.is_floating_point() and tensor.ndim in (2, *n_axes) and is_new:
             tokens = (len(tensor), 1) if tensor.ndim == 2 and len(tensor) in n_texts else shape[:-1]
             ids = self.store.seed(tokens).reshape(*shape[:-1], 1).expand(shape)
             is_given = not self.calls and shape.numel() <= MAX_NUMBERS

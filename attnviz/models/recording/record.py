@@ -94,6 +94,8 @@ def record(  # noqa: PLR0913 - each is an option of its own
     What the outermost module reads are tokens: words [text, token], or states [text, token, d]. What has no axis of
     tokens beside these, such as lengths [text] or a vector [text, d], is one token of each text. Where a module gives
     the numbers of the last axis features of their own, as those of a series [text, time] or of a table, each is one.
+    States of more axes, as patches of frames [text, frame, patch, d], are tokens once a linear map or a norm reads
+    their last axis.
 
     States of a recurrence, also of a cell written by hand, are called by the token that was read last. Scores that are
     made of pairs of tokens, such as sums and distances, are of both. Where no module is at work, as in the cells of a
