@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import compress, count, groupby
+from itertools import chain, compress, count, groupby
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -65,10 +65,10 @@ def name_patches(grid: Grid, groups: Sequence[Group]) -> tuple[Pieces, ...]:
     """
     fitting = [group for group in groups if grid.fits(group.shape[3])]
     group = min(fitting or groups, key=lambda each: each.shape[3])
-    n_rows = group.shape[0]
-    if grid.pixels is not None and n_rows > 1:
-        raise InvalidRecord(f"one image, but a batch of {n_rows}", hint="Give the model one image at a time.")
-    return (grid.names(group.shape[3]),) * n_rows
+    n_texts = len({*count_windows(group)[0]})
+    if grid.pixels is not None and n_texts > 1:
+        raise InvalidRecord(f"one image, but a batch of {n_texts}", hint="Give the model one image at a time.")
+    return (grid.names(group.shape[3]),) * n_texts
 
 
 def real_tokens(attention_mask: Any, keys: object) -> Bool[np.ndarray, "row token"] | None:
@@ -159,6 +159,13 @@ def _guess_sides(call: Call, names: Names, make: Callable[..., PlaceIds]) -> Cal
     return replace(call, queries=make("tokens", n_rows, n_queries), keys=keys)
 
 
+def count_windows(group: Group) -> tuple[list[int], int]:
+    """Tell which text each row of a group is of, and how many windows each has; 1: each row is a whole text."""
+    both = np.concatenate(group.sides[:2], axis=1)
+    texts = [int(row_of(ids[ids >= 0][0])) if (ids >= 0).any() else row for row, ids in enumerate(both)]
+    return texts, len(texts) // max(1, len({*texts}))
+
+
 class PassLabels:
     """The names of one pass."""
 
@@ -175,7 +182,8 @@ class PassLabels:
                 n_rows, n_places, first = self._met.get(family, (of.n_rows, of.n_places, place))
                 n_places = max(n_places, int(place_of(own).max()) + 1)
                 self._met[family] = max(n_rows, int(row_of(own).max()) + 1), n_places, first
-        self._lengths = {n for group in groups for n in group.shape[2:]} | {n for _, n, _ in self._met.values()}
+        whole = [group.shape[2:] for group in groups if count_windows(group)[1] == 1]
+        self._lengths = {*chain(*whole)} | {n for _, n, _ in self._met.values()}
         self._texts: dict[int, Text] = {}
         for group in sorted(groups, key=lambda group: not group.is_across):
             self._assign(group)
@@ -221,10 +229,8 @@ class PassLabels:
     def label(self, group: Group) -> list[AxisLabels]:
         """Say what the queries and keys of each row are called."""
         queries, keys = group.sides[:2]
-        both = np.concatenate([queries, keys], axis=1)
-        texts = [int(row_of(ids[ids >= 0][0])) if (ids >= 0).any() else row for row, ids in enumerate(both)]
+        texts, n_windows = count_windows(group)
         n_texts = max(1, len({*texts}))
-        n_windows = len(texts) // n_texts
         once = any(rows is not None and len(rows) == 1 for rows in (self._names.tokens, self._names.keys))
         apart = [(self._n_named, "passes")] if self._n_named > 1 else []
         apart += [(n_texts, "texts")] if once and n_texts > 1 else []
@@ -232,18 +238,23 @@ class PassLabels:
         attended = np.any([call.attended for call in group.calls], axis=0)
         kept_keys = np.where(keys >= 0, ~np.isin(keys, self._padding), attended)
         kept_queries = ~np.isin(queries, self._padding)
+        # Lists may be of windows, as of the graphs of a batch, whose nodes stand one after another.
+        real = [ids[(ids >= 0) & there].tolist() for ids, there in zip(keys, kept_keys, strict=True)]
+        rows = self._names.tokens or ()
+        if n_windows > 1 and [*map(len, real)] == [*map(len, rows)]:
+            self._called.update(zip(chain(*real), chain(*rows), strict=True))
         found = []
         for row, text in enumerate(texts):
             same = np.array_equal(queries[row], keys[row])
             kept = (kept_keys if same else kept_queries)[row]
-            of_keys = self._call(keys[row], kept_keys[row])
-            of_queries = of_keys if same else self._call(queries[row], kept, text)
+            of_keys = self._call(keys[row], kept_keys[row], n_windows)
+            of_queries = of_keys if same else self._call(queries[row], kept, n_windows, text)
             grid = self._names.grid if of_keys.pieces in (self._names.keys or ()) else None
             window = (texts[:row].count(text), n_windows) if n_windows > 1 else ()
             found.append(AxisLabels(of_queries, of_keys, kept, kept_keys[row], guess, grid, text, *window))
         return found
 
-    def _call(self, ids: PlaceIds, kept: Bool[np.ndarray, " token"], text: int | None = None) -> Tokens:
+    def _call(self, ids: PlaceIds, kept: Bool[np.ndarray, " token"], n_windows: int, text: int | None = None) -> Tokens:
         """Name the kept tokens of a side.
 
         `text`: which one queries are of. Those of no token are learned, states of a loop, or means of a text. Several
@@ -260,7 +271,7 @@ class PassLabels:
             return name_tokens(("⟨query⟩",) if n == 1 else tuple(f"⟨query {place}⟩" for place in range(n)))
         last = max(np.flatnonzero(ids >= 0).tolist(), default=len(ids))
         others = [f"⟨before {at + 1}⟩" if at < last else f"⟨after {at - last}⟩" for at in range(len(ids))]
-        if len(families) > 1 or 0 < len(known) < len(ids):
+        if n_windows == 1 and (len(families) > 1 or 0 < len(known) < len(ids)):
             rows, row = getattr(self._names, self._texts[families[0]]), int(row_of(known).min())
             given = rows[row] if rows is not None and row < len(rows) else ()
             if len(given) == len(ids) and len(given) not in [self._met[family][1] for family in families]:

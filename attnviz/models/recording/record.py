@@ -101,10 +101,11 @@ def record(  # noqa: PLR0913 - each is an option of its own
     made of pairs of tokens, such as sums and distances, are of both. Where no module is at work, as in the cells of a
     notebook, a softmax of any scores is taken for one of attention, and the record's facts say that it is a guess.
 
-    `tokens` names the pieces of one text, or of each text of a batch in a list of lists; without it, tokens are called
-    by their positions. `keys` names what cross-attention attends to, and what the encoder of an encoder-decoder reads.
-    The pieces count as separated by one space; none counts as a marker of the model. Where several passes bear names
-    that were given once, their facts say so.
+    `tokens` names the pieces of one text, or of each text of a batch in a list of lists, also where these stand one
+    after another on one axis and attend as windows, as the graphs of a batch do; without it, tokens are called by their
+    positions. `keys` names what cross-attention attends to, and what the encoder of an encoder-decoder reads. The
+    pieces count as separated by one space; none counts as a marker of the model. Where several passes bear names that
+    were given once, their facts say so.
 
     As `keys`, an `attnviz.Grid` names the patches of an image, in self-attention, too.
 
