@@ -221,9 +221,16 @@ def in_turn(own: Any, states: Tensor) -> Tensor:
     return torch.stack([own.attend(states * n, states, states) for n in (1, 2)]).mean(0)
 
 
+def chosen(_: Any, states: Any) -> Tensor:
+    """Each head asks with tokens that it chose, as in Informer (Zhou et al. 2021)."""
+    heads = states.unflatten(-1, (2, 8)).transpose(1, 2)
+    return by_softmax(heads[:, torch.arange(2)[:, None], torch.tensor([[3, 0], [4, 1]])], heads, heads)
+
+
 @pytest.mark.parametrize(
     ("attend", "n_heads", "queries", "keys"),
     [
+        (chosen, 2, ["⟨query 0⟩", "⟨query 1⟩"], [*"abcde"]),
         (pooled, 1, ["⟨query 0⟩", "⟨query 1⟩", "⟨query 2⟩"], [*"abcde"]),
         (shortened, 2, [*"abcde"], ["0", "1"]),
         (in_turn, 2, [*"abcde"], [*"abcde"]),
@@ -264,17 +271,14 @@ def beside_learned(order: str, own: Any, states: Tensor) -> Any:
     ],
 )
 def test_heads_that_share_their_keys(attend: Callable[[Any, Tensor], Any], queries: str, keys: str) -> None:
-    module: Any = Module(
-        lambda own, x: attend(own, own.read(x)), learned=nn.Parameter(drawn(1, 2, 16)), **linears(read=16)
-    )
-    module.normed = lambda: functional.layer_norm(module.learned, (16,), nn.Parameter(drawn(3, 16)), torch.zeros(16))
+    learned = nn.Parameter(drawn(1, 2, 16))
+    module: Any = Module(lambda own, x: attend(own, own.read(x)), learned=learned, **linears(read=16))
+    module.normed = lambda: functional.layer_norm(learned, (16,), nn.Parameter(drawn(3, 16)), torch.zeros(16))
     texts = ["abcde", "vwxyz"]
     maps = recorded(lambda: module(drawn(2, 2, 5, 16)), tokens=[*map(list, texts)])
     for found, text, weights in zip(maps, texts, module.weights, strict=True):
-        assert ["".join(side.pieces) for side in (found.queries, found.keys)] == [
-            queries.format(text),
-            keys.format(text),
-        ]
+        assert "".join(found.queries.pieces) == queries.format(text)
+        assert "".join(found.keys.pieces) == keys.format(text)
         np.testing.assert_allclose(found.weights[0], weights.numpy(), atol=1e-6)
 
 

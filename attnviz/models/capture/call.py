@@ -119,6 +119,9 @@ def arrange(
     if len({*np.bincount(texts).tolist()}) > 1:  # of texts that do not all have as many rows each row stands for itself
         texts = np.arange(n_rows).repeat(n_lines)
     placed, natural = order_lines(texts.repeat(n_queries // n_lines), apart.ravel()), np.arange(n_rows * n_queries)
+    # Parts of a text have its queries in order. Rows that have others are heads that chose them, as in Informer.
+    if placed is not None and placed.shape[2] > n_queries and (np.diff(queries) < 0).any():
+        placed = None
     if placed is None:
         n_texts = int(texts.max()) + 1
         rows = texts.argsort(kind="stable").reshape(n_texts, n_rows // n_texts)
