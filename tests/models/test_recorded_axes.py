@@ -323,6 +323,25 @@ def test_heads_whose_keys_are_on_another_axis(attend: Callable[..., Tensor], n_t
         assert ("of which text" in found.provenance.facts.guess) == (found.provenance.facts.guess != "")
 
 
+@pytest.mark.parametrize("n_texts", [1, 2])
+def test_texts_beside_each_other_go_on_from_a_memory(n_texts: int) -> None:
+    """As Transformer-XL reads a second segment [token, text], with the states of the first before it."""
+
+    def forward(own: Any, words: Tensor, *memory: Tensor) -> Tensor:
+        states: Tensor = own.words(words)
+        read = torch.cat([*memory, states])
+        own.weights = torch.einsum("ibd,jbd->ijb", states, read).softmax(1)
+        torch.einsum("ijb,jbd->ibd", own.weights, read)
+        return states
+
+    model: Any = Module(forward, words=nn.Embedding(30, 16))
+    words, names = torch.arange(10 * n_texts).view(10, n_texts), [list("abcdefghij"), list("ABCDEFGHIJ")][:n_texts]
+    maps = recorded(lambda: model(words[5:], model(words[:5])), tokens=names)
+    assert [list(found.keys.pieces) for found in maps] == [list(found.queries.pieces) for found in maps] == names
+    for found, right in zip(maps, model.weights.permute(2, 0, 1), strict=True):
+        np.testing.assert_allclose(found.weights[0, 0, 5:], right, atol=1e-6)
+
+
 def test_names_tell_heads_from_texts_where_no_module_reads_states() -> None:
     states = drawn(12, 2, 5, 8)
     for tokens, shapes in ((list("abcde"), [(1, 2, 5, 5)]), ([list("abcde")] * 2, [(1, 1, 5, 5)] * 2)):

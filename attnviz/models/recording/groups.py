@@ -10,11 +10,11 @@ import numpy as np
 
 from attnviz.errors import InvalidSelection
 from attnviz.models.capture.call import Call, PlaceIds
-from attnviz.models.capture.ids import PLACE_BITS, ROW_BITS, family_of
+from attnviz.models.capture.ids import PLACE_BITS, ROW_BITS, Family, family_of, place_of, row_of
 from attnviz.models.capture.modules_at_work import NUMBER
 from attnviz.models.capture.tap import Capture
 from attnviz.models.protocols import LayersAndHeads
-from attnviz.models.recording.joining import find_families, join_calls
+from attnviz.models.recording.joining import find_families, join_calls, number_tokens
 
 GUESS = "That these are weights of attention over tokens is a guess: {}."
 BESIDE = (
@@ -88,7 +88,8 @@ def group_calls(calls: Sequence[Call], watching: Capture, choice: LayersAndHeads
     """
     # By the pass, the number of each in its run of a module, and the path without numbers.
     kinds: dict[tuple[int, int, str], list[Call]] = defaultdict(list)
-    for call in sorted(join_calls(calls, watching.store), key=lambda call: call.place):
+    turned = _turn(calls, watching.store.families)
+    for call in sorted(join_calls(turned, watching.store), key=lambda call: call.place):
         kinds[call.number, call.nth, NUMBER.sub("*", call.path)].append(call)
     groups = [group for family in kinds.values() for group in _split(family)]
     groups.sort(key=lambda group: (group.number, group.calls[0].place))
@@ -120,6 +121,27 @@ def _split(family: Sequence[Call]) -> list[Group]:
 def _list_numbers(calls: Sequence[Call]) -> list[tuple[int, ...]]:
     """List for each number in the paths that calls have but for their numbers what it is in each of them."""
     return list(zip(*(map(int, NUMBER.findall(call.path)) for call in calls), strict=False))
+
+
+def _turn(calls: Sequence[Call], families: list[Family]) -> list[Call]:
+    """Make places of the rows of families whose tokens are on the first axis of what was read, as in older modules."""
+    turned: set[int] = set()
+    sides = {id(ids): ids for call in calls for ids in (call.queries, call.keys) if ids is not None}
+    for ids in sides.values():
+        first = ids[:1][ids[:1] >= 0]
+        if len(np.unique(row_of(first))) > 1 and len(np.unique(place_of(first))) == 1:
+            turned.update(find_families(first))
+    for call in calls:  # steps of such a text, in which rows are no texts
+        is_read = bool(turned.intersection(find_families(call.keys)))
+        if is_read and len(np.unique(row_of(call.queries), axis=0)) < len(call.queries):
+            turned.update(find_families(call.queries))
+    for family in turned:
+        n_rows, n_places = families[family].n_rows, families[family].n_places
+        families[family] = replace(families[family], n_rows=n_places, n_places=n_rows)
+    for ids in list(sides.values()):
+        of = np.isin(family_of(ids), list(turned))
+        sides[id(ids)] = np.where(of, number_tokens(family_of(ids), place_of(ids), row_of(ids)), ids)
+    return [replace(call, queries=sides[id(call.queries)], keys=sides.get(id(call.keys))) for call in calls]
 
 
 def _write_out(calls: Sequence[Call], written: Collection[int]) -> str:

@@ -113,31 +113,11 @@ def label(groups: Sequence[Group], names: Names, store: Store) -> Iterator[tuple
 
     for group in groups:
         group.calls[:] = [call if call.keys is not None else _guess_sides(call, names, make) for call in group.calls]
-    _turn(groups, store.families)
     n_named = len({group.number for group in groups if names.matches_length("tokens", group.shape[2])})
     for _, of_pass in groupby(groups, key=lambda group: group.number):
         several = list(of_pass)
         labels = PassLabels(several, names, store.families, n_named)
         yield from ((group, labels.label(group)) for group in several)
-
-
-def _turn(groups: Sequence[Group], families: list[Family]) -> None:
-    """Make places of the rows of families whose tokens are on the first axis of what was read, as in older modules."""
-    sides = {id(ids): ids for group in groups for ids in group.sides}.values()
-    turned: set[int] = set()
-    for ids in sides:
-        known = ids[:1][ids[:1] >= 0]
-        if len(np.unique(row_of(known))) > 1 and len(np.unique(place_of(known))) == 1:
-            turned.update(find_families(known))
-    for queries, keys in (group.sides[:2] for group in groups):  # steps of such a text, in which rows are no texts
-        if turned.intersection(find_families(keys)) and len(np.unique(row_of(queries), axis=0)) < len(queries):
-            turned.update(find_families(queries))
-    for family in turned:
-        n_rows, n_places = families[family].n_rows, families[family].n_places
-        families[family] = replace(families[family], n_rows=n_places, n_places=n_rows)
-    for ids in sides:
-        of = np.isin(family_of(ids), list(turned))
-        ids[of] = number_tokens(family_of(ids), place_of(ids), row_of(ids))[of]
 
 
 def _guess_sides(call: Call, names: Names, make: Callable[..., PlaceIds]) -> Call:
