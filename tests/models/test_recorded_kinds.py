@@ -468,6 +468,44 @@ def test_a_series_has_a_token_for_each_place(forward: Callable[[Any, Tensor], Te
     assert "".join(maps.queries.pieces) == "".join(maps.keys.pieces) == "abcde"
 
 
+def cut(image: Tensor) -> Tensor:
+    """Cut an image [channel, row, column] into patches of two rows and columns."""
+    return image.view(3, 2, 2, 3, 2).permute(1, 3, 0, 2, 4).reshape(1, 6, 12)
+
+
+@pytest.mark.parametrize(
+    ("forward", "shape"),
+    [
+        (lambda own, image: own.attend(own.turn(image.flatten(2))), (2, 16, 2, 3)),
+        (lambda own, image: own.attend(own.of_patch(cut(image))), (3, 4, 6)),
+    ],
+)
+def test_patches_that_a_model_cuts_itself_are_its_tokens(forward: Callable[[Any, Tensor], Tensor], shape: Any) -> None:
+    """A module that only puts axes in another order does not say which of them are features."""
+    parts = {"turn": Module(lambda _, states: states.mT), "attend": Attention(), "of_patch": nn.Linear(12, 16)}
+    maps = recorded(lambda: Module(forward, **parts)(drawn(4, *shape)), tokens=[list("abcdef")] * (len(shape) - 2))
+    assert [one.keys.pieces for one in maps] == [tuple("abcdef")] * len(maps)
+    assert maps.not_seen == ""
+
+
+def test_queries_and_keys_that_a_text_has_none_of_are_left_out() -> None:
+    """As where a model packs several images into one text and asks once for each, and where a memory is still empty."""
+    asked = (
+        torch.tensor([[True] * 5, [False] * 5]),
+        torch.tensor([[True, True, False, False, False], [False, False] + [True] * 3]),
+    )
+
+    def forward(own: Any, states: Tensor) -> Tensor:
+        states = own.attend(states) + by_softmax(states, states[:, :0], states[:, :0])
+        return SDPA(own.learned.expand(2, -1, -1), states, states, attn_mask=torch.stack(asked))
+
+    maps = recorded(
+        lambda: Module(forward, attend=Attention(), learned=nn.Parameter(drawn(1, 2, 16)))(drawn(2, 2, 5, 16))
+    )
+    assert [one.queries.pieces for one in maps[2:]] == [("⟨query⟩",), ("⟨query 0⟩", "⟨query 1⟩")]
+    assert maps.not_seen == ""
+
+
 def test_two_texts_that_read_each_other_have_their_own_names() -> None:
     def forward(_: nn.Module, one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
         scores = one @ other.mT

@@ -14,7 +14,7 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 import attnviz
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture import captured as kernels
-from tests.models.captures import SDPA, captured, lying, recorded
+from tests.models.captures import SDPA, captured, drawn, lying, recorded
 from tests.models.structures import STATES, Attention, Mix, Stack, by_softmax
 
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit", "ignore::torch.jit.TracerWarning")
@@ -105,18 +105,26 @@ def step_by_step(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return query * key * torch.stack([*states], dim=-2)
 
 
+def by_channels(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Let features attend to features (El-Nouby et al. 2021)."""
+    return ((query.mT @ key).softmax(-1) @ value.mT).mT
+
+
 MIXES = (
+    (lambda query, key, value: functional.avg_pool2d(value.mT, (1, 3), 1, (0, 1)).mT - value, "pooling"),
+    (by_channels, "linear attention"),
     (by_sigmoid, "weights that do not sum to 1"),
     (linearly, "linear attention"),
     (step_by_step, "sums of different tokens"),
 )
 
 
+@pytest.mark.parametrize("states", [STATES, drawn(2, 2, 5, 16)])
 @pytest.mark.parametrize(("mix", "name"), MIXES)
-def test_what_attends_without_a_softmax_is_named(mix: Mix, name: str) -> None:
-    maps = recorded(lambda: Stack([Attention(), Attention(mix=mix)])(STATES))
-    assert maps.not_seen == f"Not in here: {MADE}layers.1 ({name})."
-    assert len(maps) == 1
+def test_what_attends_without_a_softmax_is_named(mix: Mix, name: str, states: Tensor) -> None:
+    maps = recorded(lambda: Stack([Attention(), Attention(mix=mix), Attention(mix=mix)])(states))
+    assert maps.not_seen == f"Not in here: {MADE}layers.1 ({name}), layers.2 ({name})."
+    assert [one.queries.pieces for one in maps] == [tuple("01234")] * len(states)
 
 
 def test_rotated_queries_and_products_of_weights_are_nothing_of_the_kind() -> None:

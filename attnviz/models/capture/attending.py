@@ -49,7 +49,8 @@ class Rule:
             passing = seen | find_allowed(scores.movedim(axis, -1)).movedim(-1, axis)
             allowed = None if bool(passing.all()) else passing
         # Where queries are learned, the place of each tells how heads lie if they are put beside one another later.
-        if result.ndim > 3 and known.columns is None and not self._store.varies(known.ids, -2):
+        is_of_keys = self._store.varies(known.ids, -1) and not self._store.varies(known.ids, -2)
+        if result.ndim > 3 and known.columns is None and is_of_keys:
             numbers = -2 - torch.arange(result.shape[-2])
             known = known._replace(ids=numbers[:, None].expand(result.shape))
         self._store.put(
@@ -61,7 +62,7 @@ class Rule:
         sides = list(list_tensors(of.args))[-2:]
         known = [Known(nobody(side.shape)) if is_learned(side) else self._store.get(side) or NOTHING for side in sides]
         is_unknown = any(map(is_learned, sides)) and any(each is NOTHING for each in known)
-        if is_unknown or not of.result.is_floating_point():
+        if is_unknown or not of.result.is_floating_point() or not sides[0].numel():  # or no keys, as at first
             return
         # Attention may be written as weights · values, or turned as valuesᵀ · weightsᵀ. The left side is asked first. A
         # right side that may hold weights is turned, so that one rule reads both, and what was found is turned back.
@@ -147,32 +148,36 @@ class Rule:
         # hold all that moves between tokens.
         along = store.varies(one, -1), store.varies(two, -2) and not store.varies(two, -1)
         is_read = one is not None and not store.is_nobodys(one)
+        are_both = is_read and two is not None and not store.is_nobodys(two)
+        are_states = are_both and (of_left.softmax is None) != (of_right.softmax is None)
         # Rows that are features of the same tokens are multiplied by a matrix over tokens. Its columns are new tokens,
         # or its rows, as variables of a series are. What is done next tells which: till then each number is one.
-        rows = one[(one >= 0).any(dim=-1)] if one is not None and along == (True, False) else nobody((0, 1))
-        over = one if len(rows) > 1 and rows[0].equal(rows[1]) else None
+        rows = one[(one >= 0).any(dim=-1)] if one is not None and along == (True, False) else nobody((1, 1))
+        is_line = len(torch.unique(rows[0])) == len(rows[0])  # and no patch, whose numbers may have been read in rows
+        over = one if len(rows) > 1 and is_line and rows[0].equal(rows[1]) else None
         ids = across = None
         if softmax is not None:
             if along[1] or (along[0] and of_right.softmax is not None):
                 self._note(f"{softmax.place} ({softmax.changed or 'softmax'})", "changed")
-            softmax = softmax._replace(changed=softmax.changed or "linear")
+            # States are of tokens, as scores are, and hold no weights: those that read them begin anew.
+            softmax = None if are_states else softmax._replace(changed=softmax.changed or "linear")
         elif all(along):
             self._note("linear attention")
         elif along[1]:
-            self._note("a matrix that reads no token" if one is None else "weights that do not sum to 1")
+            self._note("weights that do not sum to 1" if is_read else "a matrix over tokens")
         elif over is not None:
             self._note("a matrix over tokens")
         if over is not None:
             ids = store.mix(over[..., :1].expand(shape).contiguous(), over)
         elif one is not None and along[0]:
             ids = store.put_together(one[..., :1, :] if along[1] else one).unsqueeze(-1).expand(shape)
-        elif one is not None and is_read:
+        elif one is not None and is_read and not (are_states and store.varies(two, -1)):
             ids = one[..., :1].expand(shape)
         elif two is not None and along[1]:
             ids = store.make(store.lay_out(two, (*shape[:-2], two.shape[-2])), shape)
         elif two is not None and not (one is None and store.is_nobodys(two)):
             ids = two[..., :1, :].expand(shape)
-        if is_read and two is not None and not any(along) and not store.is_nobodys(two):
+        if are_both and two is not None and not any(along):
             across = two[..., :1, :].expand(shape)
         return Known(ids, after, softmax, across)
 

@@ -4,6 +4,7 @@ What has the shape of what it was made of, number by number, has its ids. An ope
 lays out numbers anew is run on the ids themselves. What adds tokens up makes new ones of them.
 """
 
+import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -121,7 +122,8 @@ class Follower:
             for result in of.results:
                 self.store.put(result, Known(nobody(result.shape)))
         elif is_read or of.name in CONVOLUTIONS:
-            otherwise = self._reduce if "keepdim" in _parameters(of.function) else self._combine
+            by_number = self._convolve if "_pool" in of.name else self._combine
+            otherwise = self._reduce if "keepdim" in _parameters(of.function) else by_number
             self._mark(of, known, self._rules.get(of.name, otherwise)(of, known))
 
     def begin(self, of: Operation) -> None:
@@ -379,23 +381,27 @@ class Follower:
 
     def _convolve(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
         """Keep as many positions as before, else make new tokens: patches of an image, stretches of sound."""
-        states, weight = of.args[:2]
-        given = None if known[0] is None else known[0].ids
+        states, kernel, result = of.args[0], of.args[1], of.results[0]
+        given, strides, what = (known[0] or NOTHING).ids, (of.args[2:3] or [()])[0], "pooling"
+        if isinstance(kernel, Tensor):
+            kernel, strides, what = kernel.shape[2:], of.args[3], "convolution"
+        elif given is None or len(kernel) != given.ndim - 2 or self.store.varies(given, 1):
+            return self._combine(of, known)
         if given is None or self.store.varies(given, 1):  # channels come before places
             given = self.store.seed((len(states), *states.shape[2:]))[:, None].expand(states.shape)
             self.store.put(states, Known(given))
-        elif weight.shape[2:].numel() > 1 and {*of.args[3]} == {1}:
-            self._note("convolution")
+        elif math.prod(kernel) > 1 and {*strides} == {1}:
+            self._note(what)
         # As many places as each text has tokens, padding left out, are of these, and any others of new ones, the same
         # for all heads of a text.
-        shape, places = torch.Size((len(of.result), 1, *of.result.shape[2:])), given[:, :1]
+        shape, places = torch.Size((len(result), 1, *result.shape[2:])), given[:, :1]
         if places.shape != shape:
             real = places >= 0
-            tokens = places[real] if bool((real == real[:1]).all()) and {*of.args[3]} == {1} else places
+            tokens = places[real] if bool((real == real[:1]).all()) and {*strides} == {1} else places
             rows, of_row = torch.unique(places.flatten(1).amax(dim=1), return_inverse=True)
             new = tokens if tokens.numel() == shape.numel() else self.store.seed((len(rows), *shape[1:]))[of_row]
             places = new.view(shape)
-        return places.expand(of.result.shape)
+        return places.expand(result.shape)
 
     def _look_up(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
         """Give vectors the ids of their words, which are read here first where no module was given them."""

@@ -215,9 +215,11 @@ class PassLabels:
         apart = [(self._n_named, "passes")] if self._n_named > 1 else []
         apart += [(n_texts, "texts")] if once and n_texts > 1 else []
         guess = " ".join(f"Names were given once, for each of {n} {what}." for n, what in apart)
-        attended = np.any([call.attended for call in group.calls], axis=0)
+        attended, attends = (np.any([call.attendable.any(axis) for call in group.calls], axis=0) for axis in (1, 2))
         kept_keys = np.where(keys >= 0, ~np.isin(keys, self._padding), attended)
-        kept_queries = ~np.isin(queries, self._padding)
+        # Of what is no token, as queries that are learned, some may be room: as many as the longest text asks.
+        is_room = (queries < 0) & ~attends & attends.any(axis=1, keepdims=True)
+        kept_queries = ~np.isin(queries, self._padding) & ~is_room
         # Lists may be of windows, as of the graphs of a batch, whose nodes stand one after another.
         real = [ids[(ids >= 0) & there].tolist() for ids, there in zip(keys, kept_keys, strict=True)]
         rows = self._names.tokens or ()
@@ -245,7 +247,7 @@ class PassLabels:
         ids = np.where(is_word, ids, NOBODY) if is_word.any() else ids
         families, known = find_families(ids), ids[ids >= 0]
         if text is not None and not families:
-            rows, n = self._names.tokens, len(kept)
+            rows, n = self._names.tokens, int(kept.sum())
             if rows and self._names.keys is not None and self._names.matches_length("tokens", n):
                 return name_tokens(rows[min(text, len(rows) - 1)])
             return name_tokens(("⟨query⟩",) if n == 1 else tuple(f"⟨query {place}⟩" for place in range(n)))
