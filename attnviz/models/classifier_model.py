@@ -81,7 +81,7 @@ class ClassifierModel(EncoderModel):
 
         subject = self.subject(text, text_name, question or Question())
         answering = replace(subject.answering, logits=partial(self._logits, need_weights=False))
-        return take_apart(replace(subject, answering=answering), self.answers.labels.__getitem__)
+        return take_apart(replace(subject, answering=answering))
 
     def _logits(self, ids: Tensor, *, need_weights: bool | None = None) -> Tensor:
         """Return the logits of ids. A pass that is watched gives its weights, in the order of the queries."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 
 Scores = Float64[np.ndarray, " token"]
+AnswerForm = Literal["token", "masked token", "label", "labels", "score"]
 TOLERANCE = 1e-4  # by how much parts may miss the logit, as a share of the largest of 1, the logit and `others`
 
 
@@ -42,6 +43,8 @@ class Target:
     against: str = ""  # the answer whose logit is subtracted; "": none
     probability: float | None = None  # of the answer
     score: float | None = None  # in its place, of a regressor
+    rival: tuple[str, float] | None = None  # which answer it competes with, and how probable that is
+    form: AnswerForm = "token"
 
     @property
     def value(self) -> float:
@@ -142,9 +145,6 @@ class Writer(NamedTuple):
         return names.get(self.kind, f"{self.layer}.{self.head}")
 
 
-AnswerForm = Literal["token", "masked token", "label", "labels", "score"]
-
-
 @dataclass(frozen=True)
 class Explanation:
     """The answer, the heads that wrote most of it, and what everything else gave. All of it sums to `logit`.
@@ -164,8 +164,6 @@ class Explanation:
     total: float  # what all parts sum to
     looks: Numbers
     by_kind: tuple[tuple[str, float], ...]
-    rival: float | None = None  # its probability, where there is one
-    form: AnswerForm = "token"
     n_queries: int = 1  # at which something is read that goes into the answer
 
     @property

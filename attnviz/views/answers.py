@@ -4,16 +4,37 @@ from collections.abc import Iterator, Sequence
 
 from attnviz.display import escape_for_display, list_first, pluralize
 from attnviz.records.answers import AnswerInfo, Prediction
+from attnviz.records.attribution import Target
+from attnviz.records.head_names import write_share
 
 MAX_NAMED = 5  # labels in a sentence
 MAX_NAME = 24
+CLEAR = 2  # times the rival's probability
 NO_LABEL = "no label"
 
 
-def describe_value(name: str, probability: float | None, score: float | None = None, max_width: int = MAX_NAME) -> str:
+def describe_value(name: str, probability: float | None, score: float | None = None) -> str:
     """Return an answer with how probable it is, or a number with its name: "positive (0.93)", "score +0.123"."""
-    shown = escape_for_display(name, max_width)
+    shown = escape_for_display(name, MAX_NAME)
     return f"{shown} ({probability:.2f})" if score is None else f"{shown} {score:+.3f}"
+
+
+def quote_answer(name: str) -> str:
+    """Quote an answer; the space that begins a word is left out."""
+    return f"‘{escape_for_display(name.removeprefix(' ') or name, MAX_NAME)}’"
+
+
+def describe_target(model: str, target: Target) -> str:
+    """Say what a model answers and rather than what, or that it has no clear answer: less than twice the rival's."""
+    verb = {"token": "goes on with", "masked token": "fills in", "score": "gives"}.get(target.form, "says")
+    write = "{:.2f}".format if target.form == "score" else write_share
+    found = sorted([(target.name, target.value), *filter(None, [target.rival])], key=lambda each: -each[1])
+    first, *others = (f"{quote_answer(name)} ({write(share)})" for name, share in found)
+    if not others:
+        return f"{model} {verb} {first}"
+    if found[0][1] >= CLEAR * found[1][1]:
+        return f"{model} {verb} {first} rather than {others[0]}"
+    return f"{model} has no clear answer: {first} or {others[0]}"
 
 
 def describe_answer(answers: AnswerInfo, prediction: Prediction) -> str:

@@ -9,7 +9,7 @@ from attnviz.display import escape_for_display
 from attnviz.records.attribution import Attribution
 from attnviz.report import Block, Column, Heatmap, Note, Report, Row, Scale, Table
 from attnviz.views import captions
-from attnviz.views.answers import describe_value
+from attnviz.views.answers import describe_target
 from attnviz.views.tokens import label_tokens
 
 MAX_NAME = 80
@@ -46,12 +46,11 @@ def attribution_report(found: Sequence[Attribution], title: str | None, top_k: i
         target = f"{name} − ‘{asked.against}’"
     blocks: list[Block] = [picture, _tokens_table(found, tokens, top_k)]
     blocks += map(Note, _compose_notes(found, escape_for_display(target, MAX_NAME)))
-    answer = describe_value(name, asked.probability, asked.score, MAX_NAME)
     text = captions.quote_text(provenance, first.tokens)
     model = escape_for_display(provenance.model, MAX_NAME)
     return Report(
-        title=captions.choose_title(title, f"{model} reads {text} as {answer}"),
-        subtitle=captions.join(captions.describe_origin(provenance), extent, f"by {', '.join(rows)}"),
+        title=captions.choose_title(title, describe_target(model, asked)),
+        subtitle=captions.join(text, captions.describe_origin(provenance), extent, f"by {', '.join(rows)}"),
         blocks=tuple(blocks),
         scale=scale,
         facts=captions.list_facts(provenance),

@@ -17,7 +17,7 @@ from attnviz.models.device import enough_memory
 from attnviz.models.predicting import batch_by_length, check_finite, read_logits
 from attnviz.records import Provenance, Tokens
 from attnviz.records.answers import AnswerInfo, AnswerKind
-from attnviz.records.attribution import Attribution, Question, Scores, Target
+from attnviz.records.attribution import AnswerForm, Attribution, Question, Scores, Target
 from attnviz.registry import find, load, suggest_name
 
 MAX_NAMED = 5  # answers in a message
@@ -38,7 +38,7 @@ class Answering:
     logits: Callable[[Int[Tensor, "text token"]], Logits]
     answers: AnswerInfo | None = None  # None: they are tokens
     temperature: float = 1.0  # that divides logits before softmax
-    fills_in: bool = False  # whether a token that is answered stands in place of a mask, and not behind the text
+    form: AnswerForm = "token"  # "masked token": it stands in place of a mask, and not behind the text
 
     def values(self, batch: Int[Tensor, "text token"]) -> Float64[np.ndarray, "text answer"]:
         """Return what the logits say: probabilities or numbers."""
@@ -57,7 +57,10 @@ class Answering:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """What is explained. `against`: the answer whose logit is subtracted, None for none."""
+    """What is explained. `against`: the answer whose logit is subtracted, None for none.
+
+    `rival` is `against`; where none is subtracted it is the most probable other answer, of several one of which holds.
+    """
 
     answering: Answering
     ids: tuple[int, ...]
@@ -67,6 +70,7 @@ class Subject:
     against: int | None
     provenance: Provenance
     seed: int = 0
+    rival: int | None = None
 
     @property
     def batch(self) -> Int[Tensor, "1 token"]:
@@ -138,16 +142,25 @@ def make_subject(
     check_finite(values[None])
     answer = int(logits.argmax()) if question.target is None else find(question.target, question.option)
     if answering.kind == "score":
-        target = Target(name(answer), score=float(values[answer]))
+        target = Target(name(answer), score=float(values[answer]), form="score")
         return Subject(answering, ids, tokens, target, answer, None, provenance, question.seed)
-    against = 1 - answer if len(values) == 2 and answering.kind == "label" else None
+    rival = None
+    if answering.kind == "label" and len(values) > 1:
+        rival = next(each for each in logits[0].topk(2).indices.tolist() if each != answer)
+    against = rival if len(values) == 2 else None
     if question.against is not None:
-        against = find(question.against, "against")
+        rival = against = find(question.against, "against")
     if against == answer:
         said = f"--against {question.against!r} is the {question.option} itself"
         raise InvalidOption(said, hint="Choose another, or none.")
-    target = Target(name(answer), "" if against is None else name(against), float(values[answer]))
-    return Subject(answering, ids, tokens, target, answer, against, provenance, question.seed)
+    target = Target(
+        name(answer),
+        "" if against is None else name(against),
+        float(values[answer]),
+        rival=None if rival is None else (name(rival), float(values[rival])),
+        form=answering.form,
+    )
+    return Subject(answering, ids, tokens, target, answer, against, provenance, question.seed, rival)
 
 
 def make_labelled_subject(
@@ -165,7 +178,7 @@ def make_labelled_subject(
         if question.target is None and len(answers.labels) > 1:
             hint = f"Choose one with --{question.option}: {list_first(answers.labels, MAX_NAMED, escape_for_display)}."
             raise InvalidOption(f"{model} answers with {len(answers.labels)} numbers", hint=hint)
-    answering = replace(answering, answers=answers)
+    answering = replace(answering, answers=answers, form=answers.kind)
     return make_subject(answering, read, question, partial(_find_answer, answers), answers.labels.__getitem__)
 
 

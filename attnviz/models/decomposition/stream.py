@@ -8,7 +8,7 @@ was written early goes through the norms of later layers, and so does the gradie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -25,7 +25,6 @@ from attnviz.models.attribution.subject import Subject
 from attnviz.models.capture.captured import Asked
 from attnviz.models.decomposition.blocks import StreamBlock, replace_state
 from attnviz.models.decomposition.stream_pass import FORMS, TOLERANCE, Kernels, StreamPass
-from attnviz.models.predicting import read_logits
 from attnviz.records.attribution import HeadName, Writer
 
 WEIGHT_TOLERANCE = 5e-6
@@ -79,12 +78,6 @@ class Stream:
             why = "cannot be taken apart: it has no numbered layers, or not all of them have as many heads"
             raise InvalidModel(f"{subject.provenance.model} {why}", hint=FORMS)
         self.logits = self._read_logits()
-
-    @property
-    def values(self) -> Logits:
-        """Convert the logits to the model's answers: probabilities or numbers."""
-        part = self.subject.answering
-        return np.asarray(read_logits(torch.from_numpy(self.logits[None]) / part.temperature, part.kind)[0])
 
     def split_logit(self, answer: int, against: int | None) -> Parts:
         """Split the logit of an answer, or by how much it exceeds another's, by who wrote it at which token.
@@ -253,14 +246,12 @@ class Stream:
             )
 
 
-def take_apart(subject: Subject, name_of: Callable[[int], str]) -> Stream:
+def take_apart(subject: Subject) -> Stream:
     """Take an answer apart; where it is one of several and no rival is asked for, against the next most probable."""
-    stream = Stream(subject)
-    if subject.against is None and subject.answering.kind == "label" and len(stream.logits) > 1:
-        first, second = torch.from_numpy(stream.logits).topk(2).indices.tolist()
-        rival = second if first == subject.answer else first
-        stream.subject = replace(subject, against=rival, target=replace(subject.target, against=name_of(rival)))
-    return stream
+    if subject.target.rival is None:
+        return Stream(subject)
+    target = replace(subject.target, against=subject.target.rival[0])
+    return Stream(replace(subject, against=subject.rival, target=target))
 
 
 def soften(scores: Float64[np.ndarray, "*row token"], attendable: Bool[np.ndarray, " token"]) -> Any:

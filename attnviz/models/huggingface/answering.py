@@ -100,8 +100,7 @@ class NextTokenModel(HeadedModel):
         if question is None:
             return super().take_apart(text, text_name, None)
         target, against = (self._spell(each, text) for each in (question.target, question.against))
-        subject = self.subject(text, text_name, replace(question, target=target, against=against))
-        return take_apart(subject, partial(self._name, subject.ids))
+        return take_apart(self.subject(text, text_name, replace(question, target=target, against=against)))
 
     def read_once(self, text: str) -> tuple[str, Encoding]:
         """Return a text as the model reads it, messages in its template, and its tokens, with room for one pass.
@@ -187,7 +186,7 @@ class MaskedTokenModel(NextTokenModel):
         return super().take_apart(text, text_name, question)
 
     def _answering(self) -> Answering:
-        return replace(super()._answering(), fills_in=True)
+        return replace(super()._answering(), form="masked token")
 
     def _choose_logits(self, logits: Tensor, ids: Tensor) -> Tensor:
         assert self.loaded.tokenizer.mask is not None
@@ -232,7 +231,7 @@ class HuggingFaceClassifier(HeadedModel):
         """Take one answer of one text apart. Raises as `subject` does, InvalidModel for a form that is no sum."""
         if question is None:
             return super().take_apart(text, text_name, None)
-        return take_apart(self.subject(text, text_name, question), self.answers.labels.__getitem__)
+        return take_apart(self.subject(text, text_name, question))
 
     def classify(self, documents: Sequence[Document]) -> Iterator[Prediction]:
         """Return one prediction per text, in order.

@@ -186,7 +186,7 @@ def test_a_regressor_is_explained_by_its_number(regressor: Path, tmp_path: Path)
     found = report(**settings, method="relevance,leave-one-out", target="score")
     data: Any = found.data
     assert (data["target"], data["against"], data["probability"]) == ("score", None, None)
-    assert found.title == f"regressor reads “{text}” as score {data['score']:+.3f}"
+    assert found.title == f"regressor gives ‘score’ ({data['score']:.2f})"
     relevance = data["methods"]["relevance"]
     assert "logit" not in relevance
     assert relevance["score"] == pytest.approx(data["score"], abs=1e-6)

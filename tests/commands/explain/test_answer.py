@@ -14,19 +14,20 @@ import attnviz
 from attnviz.commands.explain.answer.graph import MAX_TOKENS, draw_answer, draw_looks
 from attnviz.commands.explain.answer.report import WHY
 from attnviz.commands.explain.answer.why import Trial, _compare_instead, _list_written, explain_answer, find_reason
-from attnviz.commands.explain.answer.words import describe_answer, describe_look
+from attnviz.commands.explain.answer.words import describe_look
 from attnviz.errors import InvalidOption
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.decomposition.stream import Stream
 from attnviz.models.loading import find_model
 from attnviz.records import Tokens
-from attnviz.records.attribution import KEYS, HeadName, Look, Question
+from attnviz.records.attribution import KEYS, HeadName, Look, Question, Target
 from attnviz.report import Graph, GraphEdge
 from attnviz.specs import ModelOptions
 from attnviz.table.numbers import Numbers
+from attnviz.views.answers import describe_target
 from tests import pretrained
 from tests.attacks.endings import RunHere, refused, worked
-from tests.made import page_content
+from tests.made import known, page_content
 from tests.pretrained import NEEDS, WORDS, configuration, saved
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -56,7 +57,7 @@ def test_the_heads_that_wrote_most_stand_with_what_their_removal_costs(stream: S
     assert (stream.subject.answer, stream.subject.against) == (answer, rival)
     assert found.logit == pytest.approx(stream.logits[answer] - stream.logits[rival])
     chances = np.exp(stream.logits - stream.logits.max()) / np.exp(stream.logits - stream.logits.max()).sum()
-    assert (found.target.probability, found.rival) == pytest.approx(chances[[answer, rival]])
+    assert (found.target.probability, known(found.target.rival)[1]) == pytest.approx(chances[[answer, rival]])
     assert sum(share for _, share in found.by_kind) == pytest.approx(found.total)
     assert found.total == pytest.approx(found.logit, abs=1e-5 * abs(stream.logits[[answer, rival]]).max())
     parts = stream.split_logit(answer, rival)
@@ -129,18 +130,14 @@ def test_where_there_is_one_key_there_is_no_reason(stream: Stream) -> None:
 @pytest.mark.parametrize(
     ("value", "rival", "said"),
     [
-        (0.6, 0.3, "x goes on with ‘a’ (60 %) rather than ‘b’ (30 %)"),
-        (0.59, 0.3, "x has no clear answer: ‘a’ (59 %) or ‘b’ (30 %)"),
-        (0.3, 0.6, "x goes on with ‘b’ (60 %) rather than ‘a’ (30 %)"),  # asked for
+        (0.6, ("b", 0.3), "x goes on with ‘a’ (60 %) rather than ‘b’ (30 %)"),
+        (0.59, ("b", 0.3), "x has no clear answer: ‘a’ (59 %) or ‘b’ (30 %)"),
+        (0.3, ("b", 0.6), "x goes on with ‘b’ (60 %) rather than ‘a’ (30 %)"),  # asked for
         (0.6, None, "x goes on with ‘a’ (60 %)"),
     ],
 )
-def test_an_answer_is_clear_from_twice_its_rival_on(
-    value: float, rival: float | None, said: str, stream: Stream
-) -> None:
-    answer = explain_answer(stream)
-    target = replace(answer.target, name=" a", against="b", probability=value)
-    assert describe_answer("x", replace(answer, target=target, rival=rival)) == said
+def test_an_answer_is_clear_from_twice_its_rival_on(value: float, rival: tuple[str, float] | None, said: str) -> None:
+    assert describe_target("x", Target(" a", probability=value, rival=rival)) == said
 
 
 TOKENS = Tokens(("$a$", "b", "[/]", "d"), ((0, 3), (4, 5), (6, 9), (10, 11)), (False,) * 4)
@@ -227,6 +224,7 @@ def test_of_a_long_text_those_that_take_part_are_drawn(stream: Stream) -> None:
 def test_an_answer_on_stdout_as_json_and_as_files(decoder: Path, run_here: RunHere, tmp_path: Path) -> None:
     asked = ("explain", "--model", decoder, TEXT, "--format", "png,svg,pdf,html")
     shown = worked(run_here(*asked))
+    assert shown.stdout.startswith(worked(run_here("attribute", *asked[1:])).stdout.splitlines()[0])
     assert "wrote 4 files to explanation/ (explanation.png … attention.html)" in shown.stderr
     assert "self-repair" not in shown.stdout
     assert "self-repair" in worked(run_here(*asked, "--table", "full")).stdout

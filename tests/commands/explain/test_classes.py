@@ -11,8 +11,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from attnviz.commands.explain.answer.why import explain_answer, find_reason
-from attnviz.commands.explain.answer.words import describe_answer, describe_look
+from attnviz.commands.explain.answer.words import describe_look
 from attnviz.records.attribution import HeadName, Question
+from attnviz.views.answers import describe_target
 from tests.attacks.endings import RunHere, refused, worked
 from tests.models.test_decomposition import LABELS, MASK, MASKED, make_ours, make_theirs, take_apart
 from tests.pretrained import configured
@@ -33,6 +34,7 @@ def test_a_class_is_explained(run_here: RunHere, tmp_path: Path) -> None:
     assert {answer, rival} == {"negative", "positive"}
     chances = (f"{found[name]:.0%}".replace("%", " %") for name in ("probability", "rival_probability"))
     assert said.startswith(f"multi:8 has no clear answer: ‘{answer}’ ({next(chances)}) or ‘{rival}’ ({next(chances)}) ")
+    assert worked(run_here("attribute", TEXT)).stdout.splitlines()[0] == shown.stdout.splitlines()[0]
     details = " ".join(worked(run_here("explain", TEXT, "--table", "full")).stdout.split())
     assert f"for ‘{answer}’ over ‘{rival}’ (" in details
     assert "The answer is read at every token" in details
@@ -126,8 +128,8 @@ def test_answers_that_are_not_numbers_are_refused(
 def test_what_is_filled_in_is_explained(run_here: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = make_theirs(tmp_path, "bert", MASK, monkeypatch)
     found = explain_answer(take_apart(folder, MASKED))
-    assert (found.form, found.n_queries) == ("masked token", 1)
-    assert describe_answer("x", replace(found, rival=None)).startswith("x fills in ‘")
+    assert (found.target.form, found.n_queries) == ("masked token", 1)
+    assert describe_target("x", replace(found.target, rival=None)).startswith("x fills in ‘")
     place = found.tokens.pieces.index("[MASK]")
     assert all(look["query"] == place for look, *_ in found.heads)
     asked = read_json(run_here, "--model", folder, MASKED, "--answer", "film", "--against", "cat")

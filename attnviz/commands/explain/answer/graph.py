@@ -12,6 +12,7 @@ from attnviz.commands.explain.answer import words
 from attnviz.records import Tokens
 from attnviz.records.attribution import Explanation, Look, Looks
 from attnviz.report import EdgeKind, Graph, GraphEdge, GraphNode
+from attnviz.views.answers import quote_answer
 from attnviz.views.tokens import label_token
 
 MAX_TOKENS = 64  # of longer texts, only those that take part and their neighbours
@@ -23,8 +24,8 @@ BECAUSE = "why it looks there, as thick as the weight lost without"
 def draw_answer(found: Explanation) -> Graph:
     """Draw the heads that wrote an answer, and why they looked where they did."""
     graph, target = _GraphBuilder(found.tokens), found.target
-    answer = words.quote_answer(target.name)
-    over = f" over {words.quote_answer(target.against)}" if target.against else ""
+    answer = quote_answer(target.name)
+    over = f" over {quote_answer(target.against)}" if target.against else ""
     said = f"{found.logit:+.2f} logits for {answer}{over}: the heads that wrote most, and what it is without each."
     top = graph.add("answer", GraphNode(answer, found.n_layers, "answer", said))
     heads = sorted(found.heads, key=lambda looks: int(looks[0]["key"]))

@@ -18,6 +18,7 @@ from attnviz.selection import find_token, select_pairs
 from attnviz.table.numbers import Numbers
 from attnviz.text import Document
 from attnviz.views import captions
+from attnviz.views.answers import describe_target, quote_answer
 from attnviz.views.tokens import label_token
 
 MAX_NAME, MAX_LABEL = 80, 12
@@ -52,7 +53,7 @@ def answer_report(found: Explanation, title: str | None) -> Report:
         " ".join((words.describe_contribution(tokens, target, looks[0]), *words.describe_steps(tokens, looks)))
         for looks in found.heads
     )
-    held = HELD if found.form == "token" else f"{HELD} {BEHIND}"
+    held = HELD if target.form == "token" else f"{HELD} {BEHIND}"
     made_of = (*found.by_kind, ("sum", found.total), ("the model's own", found.logit))
     title_of_sum = f"what the {'difference' if target.against else 'logit'} is made of"
     details = (*sentences, *([POOLED] if found.n_queries > 1 else []), held, SELF_REPAIR)
@@ -66,18 +67,18 @@ def answer_report(found: Explanation, title: str | None) -> Report:
     blocks += captions.describe_unknown(tokens, "tokens")
     answers = filter(None, (target.name, target.against))
     return Report(
-        title=captions.choose_title(title, words.describe_answer(model, found)),
+        title=captions.choose_title(title, describe_target(model, target)),
         subtitle=captions.join(*_describe_text(found.provenance, tokens)),
         blocks=tuple(blocks),
-        kept=tuple(words.quote_answer(name)[1:-1] for name in answers) if "token" in found.form else (),
+        kept=tuple(quote_answer(name)[1:-1] for name in answers) if "token" in target.form else (),
         facts=captions.list_facts(found.provenance),
         data={
             **_describe_source(found.provenance, tokens),
             "answer": target.name,
             "against": target.against,
             "probability": target.probability,
-            "rival_probability": found.rival,
-            **({"score": target.score} if found.form == "score" else {}),
+            "rival_probability": target.rival and target.rival[1],
+            **({"score": target.score} if target.form == "score" else {}),
             "logit_difference": found.logit,
             "sum_of_parts": found.total,
             "by_kind": dict(found.by_kind),
@@ -123,12 +124,12 @@ def _heads_table(found: Explanation) -> Table:
         own, of_rival = look["own"], look["own"] - look["written"] if against else 0.0
         is_own = abs(own) >= abs(of_rival)
         does = "raises" if (own if is_own else of_rival) > 0 else "lowers"
-        mostly = f"{does} {words.quote_answer(answer if is_own else against)}"
+        mostly = f"{does} {quote_answer(answer if is_own else against)}"
         because = words.name_reason(look).removeprefix("because of ")
         read = f"‘{label_token(found.tokens, look['key'], MAX_LABEL)}’"
         rows.append((look["head"], read, mostly, look["written"], -look["removal"], because))
     names = "head", "reads", "mostly", "writes", "lost without it", "looks there because of"
-    title = f"logits of {words.quote_answer(answer)}{' over its rival' if against else ''}; above 0: for it"
+    title = f"logits of {quote_answer(answer)}{' over its rival' if against else ''}; above 0: for it"
     columns = tuple(Column(name, digits=2) for name in names)
     return Table("answer", title, "answer", columns, tuple(rows), more=MORE)
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.models.decomposition.stream import Parts, PerToken, Stream, soften
-from attnviz.records.attribution import KEYS, AnswerForm, Explanation, HeadName, Writer
+from attnviz.records.attribution import KEYS, Explanation, HeadName, Writer
 from attnviz.table.numbers import Numbers
 
 N_HEADS = 5  # of an answer
@@ -35,7 +35,7 @@ class Trial(NamedTuple):
 
 def explain_answer(stream: Stream) -> Explanation:
     """Explain by how much an answer's logit exceeds its rival's. Raises InvalidModel where the parts miss it."""
-    subject, part = stream.subject, stream.subject.answering
+    subject = stream.subject
     parts = stream.split_logit(subject.answer, subject.against)
     heads, own = parts.heads.sum(axis=2), stream.split_logit(subject.answer, None).heads.sum(axis=2)
     order = np.argsort(-np.abs(heads), axis=None, kind="stable")[:N_HEADS]
@@ -52,7 +52,6 @@ def explain_answer(stream: Stream) -> Explanation:
         of_head = {"written": written, "from_source": float(sources[source]), "own": float(own[head])}
         first, *others = follow_looks(stream, head, query, source)
         rows += ({"rank": rank, **look} for look in (of_head | {"removal": removal} | first, *others))
-    token: AnswerForm = "masked token" if part.fills_in else "token"
     return Explanation(
         tokens=subject.tokens,
         target=subject.target,
@@ -62,8 +61,6 @@ def explain_answer(stream: Stream) -> Explanation:
         total=float(parts.totals.sum()),
         looks=Numbers.from_rows(rows, KEYS),
         by_kind=tuple(parts.by_kind.items()),
-        rival=None if subject.against is None else float(stream.values[subject.against]),
-        form=token if part.answers is None else part.answers.kind,
         n_queries=int(parts.gradients[-1].any(dim=1).sum()),
     )
 

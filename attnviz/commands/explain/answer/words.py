@@ -5,14 +5,11 @@ from math import nan
 
 import numpy as np
 
-from attnviz.display import escape_for_display
 from attnviz.records import Tokens
-from attnviz.records.attribution import Explanation, Look, Looks, Target
-from attnviz.records.head_names import write_share
+from attnviz.records.attribution import Look, Looks, Target
+from attnviz.views.answers import quote_answer
 from attnviz.views.tokens import label_token
 
-MAX_NAME = 24
-CLEAR = 2  # times the rival's probability
 CONTROLS = {  # what nine tenths of writers of a kind are held against
     "word": "with other words there",
     "place": "from other places",
@@ -28,29 +25,9 @@ def quote_word(tokens: Tokens, position: int) -> str:
     return f"‘{label}’ ({position})" if is_repeated else f"‘{label}’"
 
 
-def quote_answer(name: str) -> str:
-    """Quote a token that is an answer; the space that begins a word is left out."""
-    return f"‘{escape_for_display(name.removeprefix(' ') or name, MAX_NAME)}’"
-
-
 def write_weight(number: float) -> str:
     """Write a weight in two digits: ".05"."""
     return f"{number:.2f}".replace("0.", ".", 1)
-
-
-def describe_answer(model: str, found: Explanation) -> str:
-    """Say what a model answers and rather than what, or that it has no clear answer: less than twice the rival's."""
-    answer, value = quote_answer(found.target.name), found.target.value
-    verb = {"token": "goes on with", "masked token": "fills in", "score": "gives"}.get(found.form, "says")
-    if found.rival is None:
-        share = f"{value:.2f}" if found.form == "score" else write_share(value)
-        return f"{model} {verb} {answer} ({share})"
-    both = f"{answer} ({write_share(value)})", f"{quote_answer(found.target.against)} ({write_share(found.rival)})"
-    if value >= CLEAR * found.rival:
-        return f"{model} {verb} {both[0]} rather than {both[1]}"
-    if found.rival >= CLEAR * value:
-        return f"{model} {verb} {both[1]} rather than {both[0]}"
-    return f"{model} has no clear answer: {both[0]} or {both[1]}"
 
 
 def describe_contribution(tokens: Tokens, target: Target, look: Look) -> str:
