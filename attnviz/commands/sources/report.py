@@ -15,11 +15,12 @@ from attnviz.views import captions
 PICTURE = "sources"
 MAX_NAME, MAX_ANSWER, MAX_BEGINNING, MAX_LABEL, MAX_TEXT = 80, 60, 32, 24, 10_000
 MAX_NAMED = 3
+LEAST = 1.0  # nats that a passage has to cost beyond the best random knock-out
 MIN_SHOWN = 5  # passages that any screen lists
 MORE = "All passages: --table full."
 NEEDED = (
     "Needed: where question and answer may not look at it, the answer loses a nat, and a nat more than by chance: the "
-    "worst of {} knock-outs of as many other tokens."
+    "worst of {} knock-outs of as many other tokens. –: it loses less than a nat, or the others are too short."
 )
 READ = "Read by: the head that gives a passage most, and how much; attention: what it gets, on average over heads."
 HINT = "Choose a word of the answer: each passage is shaded by what the word loses without it. Or choose a passage."
@@ -53,8 +54,7 @@ def sources_report(found: Sources, title: str | None) -> Report:
     attention, looked = max((row["attention"], row["passage"]) for row in rows)
     model = escape_for_display(found.provenance.model, MAX_NAME)
     answer = escape_for_display(found.said.strip(), MAX_ANSWER)
-    names = [f"passage{JOIN}{number}" for number in needed]
-    origin = list_first(names, MAX_NAMED) if needed else "no passage of its own"
+    origin, said = _describe_origin(found, needed)
     words = _trim(found.answer)
     most = float(np.abs(found.losses).max())
     scale = Scale("diverging", -most, most, "nats that the token loses without the passage")
@@ -85,7 +85,7 @@ def sources_report(found: Sources, title: str | None) -> Report:
     ]
     more = MORE if len(rows) > MIN_SHOWN else ""
     blocks: list[Block] = [
-        Note(_say_needed(found, needed), leads=True),
+        Note(said, leads=True),
         Note(f"Attention alone would say: passage {looked} ({attention:.3f} on average over heads).", leads=True),
         Table("passages", "nats that the answer loses where it may not look at", "answer", columns, listed, more=more),
         picture,
@@ -129,12 +129,17 @@ def _trim(answer: Tokens) -> Tokens:
     return replace(answer, pieces=pieces, offsets=offsets)
 
 
-def _say_needed(found: Sources, needed: list[int]) -> str:
+def _describe_origin(found: Sources, needed: Sequence[int]) -> tuple[str, str]:
+    """Say where an answer comes from, in few words and in a sentence."""
     rows = found.table.rows()
-    if not needed:
-        return (
-            "No passage is needed more than as many tokens elsewhere: the answer comes from the weights, or from all "
-            f"passages together (it loses {found.together:.1f} nats without all of them)."
-        )
-    lost = [f"{rows[number]['loss']:.1f} nats without passage {number}" for number in needed]
-    return f"The answer loses {list_first(lost, MAX_NAMED)}, {found.together:.1f} without all passages."
+    if needed:
+        names = [f"passage{JOIN}{number}" for number in needed]
+        lost = [f"{rows[number]['loss']:.1f} nats without passage {number}" for number in needed]
+        said = f"The answer loses {list_first(lost, MAX_NAMED)}, {found.together:.1f} without all passages."
+        return list_first(names, MAX_NAMED), said
+    if any(row["loss"] >= LEAST and row["random"] is None for row in rows):
+        short = f"the others are too short for {found.n_draws} different knock-outs"
+        return "no passage that stands out", f"No passage stands out: {short}."
+    without = f"it loses {found.together:.1f} nats without all of them"
+    said = "the answer comes from the weights, or from all passages together"
+    return "no passage of its own", f"No passage is needed more than as many tokens elsewhere: {said} ({without})."

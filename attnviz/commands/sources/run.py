@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
+from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from attnviz import store
 from attnviz.commands.sources.inputs import DECODERS
 from attnviz.commands.sources.passages import Prompt, split_prompt
-from attnviz.commands.sources.report import PICTURE, Sources, sources_report
+from attnviz.commands.sources.report import LEAST, PICTURE, Sources, sources_report
 from attnviz.commands.sources.spec import SourcesSpec
 from attnviz.document import Chat
 from attnviz.errors import InvalidModel, InvalidText
@@ -25,8 +26,6 @@ if TYPE_CHECKING:  # torch comes with it
     from attnviz.models.huggingface.answering import NextTokenModel
     from attnviz.models.huggingface.generating import Continuation
     from attnviz.models.tokenizer import Encoding
-
-LEAST = 1.0  # nats that a passage has to cost beyond the best random knock-out
 
 
 def sources(spec: SourcesSpec, inputs: Inputs) -> Events:
@@ -67,9 +66,9 @@ def find_sources(
         yield Progress(number, len(parts), "passages")
         losses.append(whole - ahead.score(answer, part))
         loss, chance = float(losses[-1].sum()), None
-        if loss >= LEAST:
-            others = [place for other in parts if other is not part for place in other]
-            drawn = [rng.choice(others, min(len(part), len(others)), replace=False) for _ in range(spec.draws)]
+        others = [place for other in parts if other is not part for place in other]
+        if loss >= LEAST and comb(len(others), len(part)) >= spec.draws:  # else several would be the same
+            drawn = [rng.choice(others, len(part), replace=False) for _ in range(spec.draws)]
             chance = max(float((whole - ahead.score(answer, each.tolist())).sum()) for each in drawn)
         is_needed = chance is not None and loss >= chance + LEAST
         rows.append({"passage": number, "tokens": len(part), "loss": loss, "random": chance, "needed": is_needed})

@@ -103,6 +103,8 @@ def test_the_one_passage_that_says_it_is_found_and_none_where_none_does(run_here
     assert said, "even where it is the wrong one, it is one of the prompt's"
     found = document(worked(run_here(*asked, "The capital of France is", "--answer", "Paris")))
     assert [row["passage"] for row in found["passages"] if row["needed"]] == []
+    of_one_letter = ("sources", "--text", "a\nb\nc", "--chat", "--lang", "zh")
+    assert "没有哪一段突出：其余段落太短" in worked(run_here(*of_one_letter)).stdout
 
 
 @pytest.mark.parametrize(
