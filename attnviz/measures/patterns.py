@@ -26,6 +26,7 @@ from jaxtyping import Bool, Int
 
 from attnviz.measures.rows import cache_on_record, find_unlike_layers
 from attnviz.records import TINY, AttentionMaps, Tokens
+from attnviz.records.grid import Grid
 from attnviz.records.head_names import SINKS, HeadPattern, choose_names, name_offset
 from attnviz.shapes import PerHead
 
@@ -43,11 +44,22 @@ class Pattern(NamedTuple):
     is_kind: bool = False  # the same keys for every query: those of a kind
 
 
-def list_patterns(tokens: Tokens, queries: Int[np.ndarray, " query"]) -> Iterator[Pattern]:
-    """Yield all patterns of a text that attends to itself, for some of its queries."""
+def list_patterns(tokens: Tokens, queries: Int[np.ndarray, " query"], grid: Grid | None = None) -> Iterator[Pattern]:
+    """Yield all patterns of a text that attends to itself, for some of its queries.
+
+    A patch of an image has neighbours in its row and column, and stands in no order with other patches and words.
+    """
     places, keys = queries[:, None], np.arange(len(tokens))
+    order = keys.copy()
+    if grid is not None:
+        at, patches = [*grid.find_places(len(tokens))], np.arange(grid.n_patches)
+        order[at] = -2 * MAX_OFFSET * (patches + 1)  # so far apart that none is near another
+        cells, down = np.full(len(tokens), np.nan), grid.n_columns + 1  # a row ends with a cell without a patch
+        cells[at] = patches + patches // grid.n_columns
+        steps = {"left patch": -1, "right patch": 1, "patch above": -down, "patch below": down}
+        yield from (Pattern(name, cells == cells[queries][:, None] + step) for name, step in steps.items())
     for offset in sorted(range(-MAX_OFFSET, MAX_OFFSET + 1), key=abs):
-        yield Pattern(name_offset(offset), keys == places + offset)
+        yield Pattern(name_offset(offset), order == order[queries][:, None] + offset)
     words = number_words(tokens)
     same = (words == words[queries][:, None]) & ~tokens.markers & (keys != places)
     yield Pattern("same word", same)
@@ -142,7 +154,7 @@ def measure_patterns(maps: AttentionMaps) -> tuple[tuple[str, PerHead, PerHead],
     choosing = (masks.sum(axis=-1) > 1).all(axis=0)
     queries, masks = queries[choosing], masks[:, choosing]
     several = []
-    for pattern in list_patterns(maps.queries, queries):
+    for pattern in list_patterns(maps.queries, queries, maps.grid):
         keys = pattern.keys & masks.all(axis=0)
         if n_having := int(keys.any(axis=1).sum()):
             equal = [(keys / mask.sum(axis=1, keepdims=True)).sum() / n_having for mask in masks]

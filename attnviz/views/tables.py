@@ -38,7 +38,7 @@ def heads_table(part: RecordPart, measured: Findings, spec: FigureOptions) -> Ta
         Column("layer"),
         Column("head"),
         *map(_create_column, measurements),
-        Column("looks at", "in this text"),
+        Column("looks at", "in this text" if maps.grid is None else "in this image"),
         Column("strongest pair", "without sinks"),
         Column("weight"),
     )

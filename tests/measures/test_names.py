@@ -46,6 +46,13 @@ def test_patterns_by_hand() -> None:
     ]
 
 
+def test_a_patch_has_neighbours_in_its_row_and_column() -> None:
+    above = np.eye(N)[np.maximum(np.arange(N) - 6, 0)]
+    maps = record(np.array([[PREVIOUS, above]]), tokens(*PIECES), made_by=UNKNOWN)
+    found = name_heads(replace(maps, grid=attnviz.Grid(4, 6)))[0]
+    assert [name.pattern for name in found] == ["left patch", "patch above"]
+
+
 def test_a_share_is_of_the_queries_that_have_such_a_key() -> None:
     (name,) = name_heads(record(np.array([[0.5 * PREVIOUS + 0.5 * EQUAL]]), tokens(*PIECES), made_by=UNKNOWN))[0]
     assert name.share == pytest.approx(0.5 + 0.5 / N)  # of 23 queries: the first has no token before it

@@ -133,5 +133,5 @@ def test_every_entry_is_used_and_every_one_that_is_used_is_there() -> None:
 
 
 def test_each_pattern_that_names_a_head_has_its_words() -> None:
-    names = {each.name for each in list_patterns(tokens("a"), np.arange(1))}
+    names = {each.name for each in list_patterns(tokens("a"), np.arange(1), attnviz.Grid(1, 1))}
     assert [name for name in names if not CHINESE.search(say(name, "zh"))] == []
