@@ -13,6 +13,7 @@ errors: `--heads`, `heads` with its line, `heads=`.
 
 import operator
 import re
+from collections.abc import Collection
 from dataclasses import field, fields, replace
 from difflib import get_close_matches
 from functools import cache
@@ -21,6 +22,7 @@ from types import NoneType
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 from attnviz.display import shorten_name
+from attnviz.errors import InvalidOption
 from attnviz.registry import load
 
 Spec = TypeVar("Spec")
@@ -172,6 +174,13 @@ def find_changed(spec: Any) -> dict[str, Any]:
     """Return the values of a spec's options, as `list_values`, that are not at their defaults."""
     defaults = {option.name: option.default for option in list_options(type(spec))}
     return {name: value for name, value in list_values(spec).items() if value != defaults[name]}
+
+
+def refuse_changed(spec: Any, names: Collection[str], why: str) -> None:
+    """Raise InvalidOption for an option of these names that is not at its default."""
+    for name in find_changed(spec):
+        if name in names:
+            raise InvalidOption(f"--{name.replace('_', '-')} {why}", hint="Leave it out.")
 
 
 def replace_values(spec: Spec, /, **values: Any) -> Spec:

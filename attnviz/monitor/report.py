@@ -15,6 +15,7 @@ from attnviz.renderers.page.html import write_page
 from attnviz.report import Chart, Charts, Column, EdgeNames, Heatmap, HeatmapGrid, Note, Report, Scale, Table
 from attnviz.running import Events
 from attnviz.running.pictures import Pictures
+from attnviz.views import captions
 
 CURVES = {  # by MEASURES
     "largest score": "logit",
@@ -30,14 +31,14 @@ FILM_DPI = 100
 SEEN = "one text: its last three quarters look (down) at all of it (across)"
 
 
-def render_run(folder: Path, pictures: Pictures, out: Path) -> Events:
+def render_run(folder: Path, pictures: Pictures, out: Path, title: str | None) -> Events:
     """Draw the curves of a watched run, and its film as a page with a slider and as a GIF.
 
     Raises InvalidRecord, TooLarge for more heads than a picture holds, OutputError when the disk refuses.
     """
     run = WatchedRun.load(folder)
     with store.locked(out):
-        drawn = yield from pictures.write(describe_run(run), out, None)
+        drawn = yield from pictures.write(describe_run(run, title), out, None)
         look = replace(pictures.look, dpi=FILM_DPI, transparent=False)
         frames = [data for step, maps in run.maps.items() for _, data in png(describe_frame(step, maps), look)]
         encoded = [(step, b64encode(frame).decode()) for step, frame in zip(run.maps, frames, strict=True)]
@@ -47,20 +48,20 @@ def render_run(folder: Path, pictures: Pictures, out: Path) -> Events:
     yield replace(drawn, files=(*drawn.files, out / "film.html", out / "film.gif"))
 
 
-def describe_run(run: WatchedRun) -> Report:
+def describe_run(run: WatchedRun, title: str | None) -> Report:
     """Draw each measure over the steps, a line for each layer: the head that is farthest out."""
     steps, charts = list(run.looks), list[Chart]()
     of_layers = [
         (step, *each) for step, look in run.looks.items() for each in enumerate(summarize_layers(look).tolist())
     ]
     since = (float(run.alarms[0].step), "first alarm") if run.alarms else None
-    for place, (title, unit) in enumerate(CURVES.items()):
+    for place, (measure, unit) in enumerate(CURVES.items()):
         rows = tuple((step, extremes[place], f"layer {layer}") for step, layer, extremes in of_layers)
-        charts.append(Chart("line", title, "step", unit, ("x", "y", "group"), rows, at=since))
+        charts.append(Chart("line", measure, "step", unit, ("x", "y", "group"), rows, at=since))
     alarms = [Table("alarms", "alarms", "facts", ALARMS, tuple(run.alarms))] if run.alarms else []
     said = f"First alarm, {run.alarms[0]}." if run.alarms else NO_ALARM
     return Report(
-        "attention while the model trained",
+        captions.choose_title(title, "attention while the model trained"),
         f"{format_count(len(steps), 'looks')}, steps {steps[0]} to {steps[-1]} · one text each",
         (Note(said, leads=True), *alarms, Charts("curves", "by layer", tuple(charts), 2)),
         data={"rows": run.numbers().rows(), "alarms": [alarm._asdict() for alarm in run.alarms]},

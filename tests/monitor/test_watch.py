@@ -190,15 +190,15 @@ def test_a_run_is_drawn_as_curves_and_as_a_film(run_here: RunHere, tmp_path: Pat
     watched = WatchedRun(tmp_path)
     for step, score in enumerate((9, 10, 11, 90)):
         watched.add(step, np.array([[[score, 0.5, 0, 0]]]), np.full((1, 1, SIDE**2), 2.0**step))
-    done = run_here("render", tmp_path, "--out", tmp_path / "drawn", "--format", "png")
-    assert (done.exit_code, done.stdout.splitlines()[3]) == (
-        0,
-        "First alarm, step 3: head 0.0: scores explode (from 10.0 to 90; fixed limit 30).",
-    )
+    done = run_here("render", tmp_path, "--out", tmp_path / "drawn", "--title", "mine")
+    assert done.exit_code == 0
+    title, *_, said = done.stdout.splitlines()[:4]
+    assert (title, said) == ("mine", "First alarm, step 3: head 0.0: scores explode (from 10.0 to 90; fixed limit 30).")
     with Image.open(tmp_path / "drawn" / "film.gif") as film:
         assert getattr(film, "n_frames", 1) == 4
     assert {path.name for path in (tmp_path / "drawn").iterdir()} == {"curves.png", "film.gif", "film.html"}
-    refused = run_here("render", tmp_path, "--words", "a b")
-    assert (refused.exit_code, "is of weights, and this is a watched run" in refused.stderr) == (2, True)
+    for option in ("--words", "--layer"):
+        refused = run_here("render", tmp_path, option, "0")
+        assert (refused.exit_code, f"{option} does nothing for a watched run" in refused.stderr) == (2, True)
     store.write(tmp_path / "attention-000000009.parquet", b"PAR1")
     assert run_here("render", tmp_path).exit_code == 2

@@ -8,7 +8,7 @@ from attnviz.inputs import Inputs, read_one_text
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import AttentionModel, Traceable
-from attnviz.options import find_changed
+from attnviz.options import refuse_changed
 
 PICTURES = ("explanation", "steps-*")  # what figures are called
 OF_ANSWERS = ("answer", "against")
@@ -24,7 +24,7 @@ def explain_inputs(spec: ExplainSpec) -> Inputs:
     reference = find_model(spec.model)
     if works_by_hand(spec, reference):
         reference.check(Traceable)
-        _refuse(spec, (*OF_ANSWERS, "table"), f"is of an answer, and {reference} is worked out by hand")
+        refuse_changed(spec, (*OF_ANSWERS, "table"), f"is of an answer, and {reference} is worked out by hand")
         _check_head(spec)
     else:
         reference = check_answering(spec, reference)
@@ -43,11 +43,11 @@ def check_answering(spec: ExplainSpec, reference: ModelReference) -> ModelRefere
     """
     reference = reference.answering(Decomposable)
     reference.check(Decomposable if spec.head is None else AttentionModel)
-    _refuse(spec, BY_HAND_ONLY, "is for --by-hand")
+    refuse_changed(spec, BY_HAND_ONLY, "is for --by-hand")
     if spec.head is None:
-        _refuse(spec, ("query",), "asks for one look of a head: say which with --head 18.6, or --by-hand")
+        refuse_changed(spec, ("query",), "asks for one look of a head: say which with --head 18.6, or --by-hand")
     else:
-        _refuse(spec, OF_ANSWERS, "is of the answer, and --head asks for one look")
+        refuse_changed(spec, OF_ANSWERS, "is of the answer, and --head asks for one look")
     _check_head(spec)
     return reference
 
@@ -55,9 +55,3 @@ def check_answering(spec: ExplainSpec, reference: ModelReference) -> ModelRefere
 def _check_head(spec: ExplainSpec) -> None:
     if spec.head is not None and not HEAD.fullmatch(spec.head):
         raise InvalidOption(f"--head {spec.head[:40]!r} does not name one head", hint="Write LAYER.HEAD, such as 18.6.")
-
-
-def _refuse(spec: ExplainSpec, names: tuple[str, ...], why: str) -> None:
-    for name in find_changed(spec):
-        if name in names:
-            raise InvalidOption(f"--{name.replace('_', '-')} {why}", hint="Leave it out.")

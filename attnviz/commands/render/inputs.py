@@ -9,9 +9,12 @@ from attnviz.commands.render.spec import RenderSpec
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.inputs import Inputs
 from attnviz.models.sizes import Work, check_memory
+from attnviz.options import list_options, refuse_changed
 from attnviz.running.drawing import Drawing, check_factored_room
+from attnviz.specs import LOOKS
 from attnviz.store.weights import find_kind
 
+OF_RUN = (*LOOKS, "record", "lang", "table", "print", "json", "quiet")  # of whose numbers there are curves and a film
 NAME_OPTIONS = ("tokens_file", "keys_file", "words", "grid", "image", "row", "array", "axes")
 
 
@@ -23,7 +26,8 @@ def render_inputs(spec: RenderSpec) -> Inputs:
     drawing, path = Drawing.from_options(spec.figure), Path(spec.record)
     listed = list_folder(path, InvalidSource) if is_folder(path) else []
     if parts := [each for each in listed if each.suffix == ".parquet"]:
-        _refuse_names(spec, "a watched run")
+        others = {each.name for each in list_options(RenderSpec)}.difference(OF_RUN)
+        refuse_changed(spec, others, "does nothing for a watched run")
         return Inputs(files={part.name: part for part in parts}, folder=store.check_output_folder(spec.figure.out))
     if find_kind(path) == "record":
         return _record_inputs(spec, drawing)
@@ -42,15 +46,8 @@ def render_inputs(spec: RenderSpec) -> Inputs:
     return Inputs(files=files, folder=store.check_output_folder(spec.figure.out))
 
 
-def _refuse_names(spec: RenderSpec, what: str) -> None:
-    for name in NAME_OPTIONS:
-        if getattr(spec, name) is not None:
-            flag = f"--{name.replace('_', '-')}"
-            raise InvalidOption(f"{flag} is of weights, and this is {what}", hint=f"Leave out {flag}.")
-
-
 def _record_inputs(spec: RenderSpec, drawing: Drawing) -> Inputs:
-    _refuse_names(spec, "a record")
+    refuse_changed(spec, NAME_OPTIONS, "is of weights, and this is a record")
     (n_layers, n_heads, n_queries, n_keys), is_factored = store.read_record_shape(spec.record)
     drawing.check_number(n_layers, n_heads)
     if is_factored:

@@ -17,7 +17,8 @@ def render(spec: RenderSpec, inputs: Inputs) -> Events:
     is_record, notices = "record" in inputs.files, ()
     drawing = Drawing.from_options(spec.figure, spec.printing)
     if not is_record and "weights" not in inputs.files:
-        yield from load("attnviz.monitor.report:render_run")(Path(spec.record), drawing.pictures, inputs.out)
+        of_run = Path(spec.record), drawing.pictures, inputs.out, spec.figure.title
+        yield from load("attnviz.monitor.report:render_run")(*of_run)
         return
     if is_record:
         maps = store.load(spec.record, inf)
