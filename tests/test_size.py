@@ -52,7 +52,7 @@ MAX_CODE_LINES = {
     "attnviz/running": 574,
     "tests/fuzz": 620,
     "attnviz/models/attribution": 471,
-    "tests/cli": 487,
+    "tests/cli": 488,
     "attnviz/cli": 555,
     "tests/records": 415,
     "attnviz/renderers/terminal": 380,

@@ -54,6 +54,7 @@ def test_every_option_has_help_within_eighty_columns(command: Command, monkeypat
         assert any(written in line.split() for line in lines), option.name
         assert option.option.write_command_line_help() in " ".join(" ".join(lines).split()), option.name
         assert option.option.help.endswith((".", "}", "…")), option.name
+        assert (option.name == "out") == (option.option.short == "-o"), option.name
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)

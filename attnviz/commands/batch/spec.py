@@ -4,7 +4,7 @@ from dataclasses import MISSING, dataclass
 
 from attnviz.options import ARGUMENT, CHECK, OUTPUT, Option, group, option
 from attnviz.running.cluster_options import MANY
-from attnviz.specs import MEASURE, TABLE, AnswerKind, FigureOptions, PrintOptions
+from attnviz.specs import MEASURE, OUT, TABLE, AnswerKind, FigureOptions, PrintOptions
 
 SIDE_BY_SIDE = Option("html: also show pictures before, after and where they differ.", OUTPUT, "NAME")
 
@@ -18,7 +18,7 @@ class BatchSpec:
 
     configs: tuple[str, ...] = option((), "YAML or JSON files; --schema: of what.", ARGUMENT, "CONFIGS")
     # None: what the configs say, or figures
-    out: str | None = option(None, "Folder to write to; default: what configs say, or figures.", OUTPUT, "DIR")
+    out: str | None = OUT._replace(help="Folder to write to; default: what configs say, or figures.").field(None)
     workers: int | None = option(None, "Processes; default: one for each core.", OUTPUT, "N", limits=MANY)
     force: bool = option(False, "Make everything again, also what did not change.", OUTPUT)
     fail_fast: bool = option(False, "Stop at the first job that fails.", OUTPUT)
