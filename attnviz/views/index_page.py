@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import nan
 
-from attnviz.display import escape_for_display, pluralize
+from attnviz.display import escape_for_display, list_first, pluralize
 from attnviz.measures import MEASURES
 from attnviz.records import Provenance
 from attnviz.report import Column, Report, Row, Table
@@ -17,7 +17,8 @@ from attnviz.store.manifest import Entry, File, Manifest
 from attnviz.views import captions
 
 MAX_TEXT_LENGTH = 300
-UNITS = {measure.name: measure.unit for measure in MEASURES}
+MAX_LISTED = 8  # of one setting
+COLUMNS = {measure.name: Column(measure.name.replace("_", " "), measure.unit) for measure in MEASURES}
 # A job's name links to the first file with the first of these endings that it has.
 LINK_ENDINGS = ("/index.html", ".html", "overview.png", ".png", ".svg", ".pdf", ".md")
 
@@ -66,7 +67,7 @@ def batch_title(manifest: Manifest) -> str:
 def format_settings(settings: Mapping[str, object]) -> str:
     """Write settings as "model=multi:2 format=png,svg"."""
     written = {name: value if isinstance(value, list | tuple) else [value] for name, value in settings.items()}
-    return " ".join(f"{name}={','.join(map(str, several))}" for name, several in written.items())
+    return " ".join(f"{name}={list_first(several, MAX_LISTED, between=',')}" for name, several in written.items())
 
 
 def _jobs_table(jobs: Sequence[Entry], thumbs: Mapping[str, str], changed: Collection[str]) -> Table:
@@ -108,6 +109,6 @@ def _numbers_table(entries: Sequence[Entry]) -> Iterator[Table]:
                 for name, values in of.values.items()
             }
     if names := list(dict.fromkeys(name for found in means.values() for name in found)):
-        columns = (*map(Column, ("job", "text")), *(Column(name, UNITS.get(name, "")) for name in names))
+        columns = (*map(Column, ("job", "text")), *(COLUMNS.get(name, Column(name)) for name in names))
         rows: tuple[Row, ...] = tuple((*said, *(of.get(name, nan) for name in names)) for said, of in means.items())
         yield Table("numbers", "Mean over the heads, by text", "facts", columns, rows)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from attnviz.report import Report, Table
+from attnviz.report import Column, Report, Table
 from attnviz.store.manifest import Entry, File, Manifest, TextNumbers
 from attnviz.views.index_page import batch_page
 
@@ -36,12 +36,12 @@ def test_a_jobs_name_leads_to_its_page_or_to_what_shows_most_of_it() -> None:
     report = page(
         entry("a", files=("layer-0-head-0.png", "text-0/attention.html", "overview.png", "index.html")),
         entry("b", files=("layer-0-head-0.png", "overview.png")),
-        entry("c", files=("report.md", "layer-0-head-0.svg"), heads=[1, 2], text="a b"),
+        entry("c", files=("report.md", "layer-0-head-0.svg"), heads=[1, 2], index=[*range(20)]),
         failed,
     )
     jobs = tables(report)["jobs"]
     assert jobs.links == ("", "a/index.html", "b/overview.png", "c/layer-0-head-0.svg")
-    assert jobs.rows[3] == ("c", "heatmap", "seed=0 heads=1,2 text=a b", 2, "")
+    assert jobs.rows[3] == ("c", "heatmap", "seed=0 heads=1,2 index=0,1,2,3,4,5,6,7 and 12 more", 2, "")
     assert jobs.rows[0] == ("d", "predict", "", 0, "failed: no\\x1btokens; 1 character has no glyph")
     assert report.title == "4 jobs, 1 failed"
     assert dict(report.facts) == {"sha256 of figures.yaml": "c0ffee", "attnviz": "0.1"}
@@ -49,9 +49,9 @@ def test_a_jobs_name_leads_to_its_page_or_to_what_shows_most_of_it() -> None:
 
 
 def test_numbers_are_means_over_the_heads_and_what_was_not_measured_is_missing() -> None:
-    other = entry("b", [of("text", peak=[0.2, 0.4, 0.6, 0.8])])
+    other = entry("b", [of("text", to_self=[0.2, 0.4, 0.6, 0.8])])
     numbers = tables(page(entry("a", [of("text", entropy=[2.0, 2.5])]), other))["numbers"]
-    assert [(column.header, column.unit) for column in numbers.columns[2:]] == [("entropy", "nats"), ("peak", "share")]
+    assert numbers.columns[2:] == (Column("entropy", "nats"), Column("to self", "share"))
     missing: Any = pytest.approx(nan, nan_ok=True)
     assert [row[2:] for row in numbers.rows] == [(2.25, missing), (missing, 0.5)]
 

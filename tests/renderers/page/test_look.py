@@ -1,11 +1,14 @@
 """How the page looks: one ramp for map and text on either ground, headings that stand once, and where it zooms."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from attnviz.report import Report
 from tests.browser import Open, Opened
 from tests.made import random_maps, record, report, tokens
+from tests.views import test_batch_page as batch
 
 pytestmark = pytest.mark.slow
 NARROW = {"viewport": {"width": 390, "height": 844}}
@@ -49,6 +52,17 @@ def test_the_button_zooms_about_the_chosen_cell(shown: Open) -> None:
     page.page.wait_for_timeout(50)
     assert "55 t" in page.painted_texts
     assert "0 t" not in page.painted_texts
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_page_of_a_batch_is_as_wide_as_its_screen(width: int, shown: Open) -> None:
+    numbers = [batch.of("“The film was…”", entropy=[1.0], effective_keys=[3.0], distance=[3.0], peak=[0.6])]
+    settings: dict[str, Any] = {"text": "the film was good " * 20, "pick": [f"{number}.0" for number in range(40)]}
+    jobs = (batch.entry(name, numbers, **settings) for name in ("heads-of-many-layers", "b"))
+    page = shown(batch.page(*jobs), viewport={"width": width, "height": 844}).page
+    assert not page.is_visible("#views")  # there is one view
+    hidden = page.locator(".wide").evaluate_all("all => all.map((each) => each.scrollWidth - each.clientWidth)")
+    assert hidden == [0, 0]
 
 
 def small_maps(page: Opened) -> list[np.ndarray]:
