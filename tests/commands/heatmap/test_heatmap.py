@@ -52,7 +52,7 @@ def test_pages_of_several_texts_have_an_index(spec: HeatmapSpec) -> None:
     assert table["links"] == [each.files[0].relative_to(out).as_posix() for each in drawn]
     place = next(i for i, column in enumerate(table["columns"]) if column["header"] == "entropy")
     assert [row[place] for row in table["rows"]] == [
-        pytest.approx(np.mean(each.numbers[0].values["entropy"]))
+        pytest.approx(np.mean(each.numbers[0].values["entropy"]), rel=1e-5)
         for each, row in zip(drawn, table["rows"], strict=True)
     ]
     assert len(results(heatmap(replace_values(several, format=("png",), out=f"{out}-png")))) == 3
