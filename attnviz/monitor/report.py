@@ -16,6 +16,8 @@ from attnviz.report import Chart, Charts, Column, EdgeNames, Heatmap, HeatmapGri
 from attnviz.running import Events
 from attnviz.running.pictures import Pictures
 from attnviz.views import captions
+from attnviz.views.translate import translate
+from attnviz.words import LANGUAGE_TAGS, phrase, say
 
 CURVES = {  # by MEASURES
     "largest score": "logit",
@@ -25,9 +27,10 @@ CURVES = {  # by MEASURES
 }
 ALARMS = (Column("step"), Column("layer"), Column("head"), Column("what"), Column("how"))
 NO_ALARM = "No alarm: no head's scores exploded, no entropy collapsed, and none ceased to be finite."
-LIFT = Scale("lift", 1.0, 16.0, "attention weight / equal share")
+LIFT = Scale("lift", 1.0, 16.0, "attention weight, × an equal share (1/n)")
 BINS = tuple(map(str, range(SIDE)))
-FILM_DPI = 100
+FILM_DPI, FILM_WIDTH, HEADS_PER_INCH = 200, 4.0, 10  # so that a phone shows what is written on a frame
+FILM = "heads at each step, over the text it read"
 SEEN = "one text: its last three quarters look (down) at all of it (across)"
 
 
@@ -39,10 +42,14 @@ def render_run(folder: Path, pictures: Pictures, out: Path, title: str | None) -
     run = WatchedRun.load(folder)
     with store.locked(out):
         drawn = yield from pictures.write(describe_run(run, title), out, None)
-        look = replace(pictures.look, dpi=FILM_DPI, transparent=False)
-        frames = [data for step, maps in run.maps.items() for _, data in png(describe_frame(step, maps), look)]
-        encoded = [(step, b64encode(frame).decode()) for step, frame in zip(run.maps, frames, strict=True)]
-        page = write_page("film.html", encoded, ("film.js",), ("base.css",), {}, "attnviz.monitor")
+        width = max(FILM_WIDTH, *(maps.shape[1] / HEADS_PER_INCH for maps in run.maps.values()))
+        look = replace(pictures.look, dpi=FILM_DPI, width=width, font_size=None, transparent=False)
+        shown = [translate(describe_frame(step, maps), look.lang) for step, maps in run.maps.items()]
+        frames = [data for frame in shown for _, data in png(frame, look)]
+        encoded = [(frame.title, b64encode(data).decode()) for frame, data in zip(shown, frames, strict=True)]
+        strings = {"title": say(FILM, look.lang), "language": LANGUAGE_TAGS[look.lang]}
+        strings["noscript"] = phrase("ui.noscript", look.lang)
+        page = write_page("film.html", encoded, ("film.js",), ("base.css",), strings, "attnviz.monitor")
         store.write(out / "film.html", page)
         store.write(out / "film.gif", join_frames(frames))
     yield replace(drawn, files=(*drawn.files, out / "film.html", out / "film.gif"))

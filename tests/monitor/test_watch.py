@@ -1,6 +1,7 @@
 """What a watch sees of a model in training, and that it changes nothing there."""
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -195,7 +196,10 @@ def test_a_run_is_drawn_as_curves_and_as_a_film(run_here: RunHere, tmp_path: Pat
     title, *_, said = done.stdout.splitlines()[:4]
     assert (title, said) == ("mine", "First alarm, step 3: head 0.0: scores explode (from 10.0 to 90; fixed limit 30).")
     with Image.open(tmp_path / "drawn" / "film.gif") as film:
-        assert getattr(film, "n_frames", 1) == 4
+        assert (film.width, getattr(film, "n_frames", 1)) == (800, 4)
+    chinese = run_here("render", tmp_path, "--out", tmp_path / "chinese", "--lang", "zh", "--table", "full")
+    assert {*re.findall("[A-Za-z]{3,}", chinese.stdout)} <= {"logit"}
+    assert "在它读的文本上" in (tmp_path / "chinese" / "film.html").read_text(encoding="utf-8")
     assert {path.name for path in (tmp_path / "drawn").iterdir()} == {"curves.png", "film.gif", "film.html"}
     for option in ("--words", "--layer"):
         refused = run_here("render", tmp_path, option, "0")

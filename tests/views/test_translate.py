@@ -3,9 +3,13 @@
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from attnviz.report import Chart, Charts, HeatmapGrid, Report
+from attnviz.monitor.report import describe_frame
+from attnviz.monitor.run import SIDE
+from attnviz.renderers.figure.files import plan_picture
+from attnviz.report import Chart, Charts, FigureStyle, HeatmapGrid, Report
 from attnviz.views.translate import translate
 from attnviz.words import say
 from tests.attacks.endings import RunHere, worked
@@ -55,6 +59,12 @@ def test_tokens_are_no_words_of_ours() -> None:
     for before, after in zip(english.tables, chinese.tables, strict=True):
         if before.role != "heads":
             assert list(after.rows) == list(before.rows)
+
+
+def test_how_small_maps_are_read_is_said_under_them() -> None:
+    chinese = translate(describe_frame(0, np.ones((2, 2, SIDE**2))), "zh")
+    plan = plan_picture(next(chinese.pictures), chinese, FigureStyle(lang="zh"))
+    assert plan.lines[-1].text.endswith("没有标词元")
 
 
 def test_a_chart_stays_what_can_be_looked_up() -> None:

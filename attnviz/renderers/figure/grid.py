@@ -58,7 +58,7 @@ def list_caveats(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], sc
     texts, first = [], grid.maps[0]
     if not grid.lines and not all(each.is_of_pairs or each.allowed.all() for each in grid.maps):
         texts.append("hatched: not attendable" if first.has_queries or first.has_keys else "hatched: not measured")
-    if labels[0].step == 0 and first.row_axis == Heatmap.row_axis:
+    if labels[0].step == 0 and first.has_queries:
         texts.append(READING if grid.small else "tokens are not labelled, for want of room")
     shape = [max(sizes) for sizes in zip(*(heatmap.values.shape for heatmap in grid.maps), strict=True)]
     sides = ("query", "key") if labels[0].step != labels[1].step else ("token", "token")

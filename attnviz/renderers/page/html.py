@@ -66,13 +66,13 @@ def write_page(
     strings: Mapping[str, str],
     room: str = HERE,
 ) -> bytes:
-    """Fill a page of a room with its modules, its styles in this order, and the glyphs that its content needs.
+    """Fill a page of a room with its modules, its styles in this order, and the glyphs that it needs.
 
     `strings` stand in the HTML as they are given, but for characters that would be markup there. The same content gives
     the same bytes.
     """
     script = join_scripts(tuple(modules), room)
-    style = write_font_face(json.dumps(content, ensure_ascii=False))
+    style = write_font_face(json.dumps((content, [*strings.values()]), ensure_ascii=False))
     style += IDLE.sub("", "".join(read_part(name, room) for name in styles))
     written = json.dumps(content, allow_nan=False, separators=(",", ":"))
     elements: tuple[tuple[str, Mapping[str, str], str], ...] = (

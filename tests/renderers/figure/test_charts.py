@@ -1,5 +1,6 @@
 """What charts hold: lines, gaps, boxes, points, names; and that no text is cut or lies on another."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf, nan
@@ -16,6 +17,7 @@ from attnviz.renderers.figure.marks import MIN_VALUES, find_groups, place_labels
 from attnviz.renderers.figure.style import COLOURS, DARK, MIN_FONT_SIZE, PAPER
 from attnviz.renderers.shades import luminance
 from attnviz.report import Chart, Charts, FigureStyle
+from attnviz.views.translate import translate
 from tests.renderers.figure.reports import (
     ACCURACY,
     HOSTILE,
@@ -184,6 +186,20 @@ def test_points_bear_letters_and_labels_where_there_is_room_those_farthest_out_f
         assert not any((low < other[1]).all() and (high > other[0]).all() for other in boxes[:n])
     with drawn(report(curves(chart))) as made:
         assert f"{11 - len(placed)} points are too close to others to be labelled" in made.texts
+
+
+def test_charts_in_chinese_say_nothing_in_english() -> None:
+    crowd = points(*((0.5, 0.5, "", "", "1.0", False),) * 3)
+    measured = [
+        heads(number, title, unit) for number, title, unit in ((3, "entropy", "nats"), (40, "to_self", "share"))
+    ]
+    for charts in (
+        (*measured, box_chart(sample(1.0, nan), sample(inf))),
+        (replace(crowd, x_axis="head", y_axis="step"),),
+    ):
+        shown = translate(report(distributions(*charts), title=""), "zh")
+        with drawn(shown, FigureStyle(lang="zh", header=False)) as made:
+            assert {*re.findall("[A-Za-z]{4,}", " ".join(made.texts))} <= {"single", "multi", "chart"}
 
 
 def test_twenty_names_look_different() -> None:
