@@ -32,6 +32,8 @@ def main() -> NoReturn:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     prepare_streams()
     interrupt_on_end_signals()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # so far it ended the process
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     code = run(sys.argv[1:])
     flush_stderr()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: Ctrl-C would only print the interpreter's farewell

@@ -1,6 +1,9 @@
 """Mistakes as people make them: each ends in one line, at once, that holds the way that works."""
 
 import shlex
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +11,7 @@ import pytest
 from attnviz.cli.sentence import complete_line
 from attnviz.commands import COMMANDS
 from tests.attacks.endings import RunHere, worked
+from tests.process import bare_environment
 
 MISTAKES = (
     # commands and options
@@ -124,3 +128,18 @@ def test_nothing_at_all_shows_three_lines_to_try(attnviz: RunHere) -> None:
     ran = attnviz()
     assert ran.exit_code == 2
     assert [line.split()[0] for line in ran.stdout.splitlines()[1:4]] == ["attnviz"] * 3
+
+
+AT_ONCE = """
+import os, signal, sys
+class Finder:
+    find_spec = staticmethod(lambda name, *_: name == "attnviz.errors" and os.kill(os.getpid(), signal.SIGINT) or None)
+sys.meta_path.insert(0, Finder)
+from attnviz.__main__ import main
+main()
+"""
+
+
+def test_ctrl_c_among_imports_is_no_traceback(tmp_path: Path) -> None:
+    ran = subprocess.run([sys.executable, "-c", AT_ONCE], capture_output=True, env=bare_environment(tmp_path))
+    assert (ran.returncode, ran.stderr) == (-signal.SIGINT, b"")
