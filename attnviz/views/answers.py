@@ -13,12 +13,6 @@ CLEAR = 2  # times the rival's probability
 NO_LABEL = "no label"
 
 
-def describe_value(name: str, probability: float | None, score: float | None = None) -> str:
-    """Return an answer with how probable it is, or a number with its name: "positive (0.93)", "score +0.123"."""
-    shown = escape_for_display(name, MAX_NAME)
-    return f"{shown} ({probability:.2f})" if score is None else f"{shown} {score:+.3f}"
-
-
 def quote_answer(name: str) -> str:
     """Quote an answer; the space that begins a word is left out."""
     return f"‘{escape_for_display(name.removeprefix(' ') or name, MAX_NAME)}’"
@@ -38,13 +32,12 @@ def describe_target(model: str, target: Target) -> str:
 
 
 def describe_answer(answers: AnswerInfo, prediction: Prediction) -> str:
-    """Return the whole answer to one text: its labels with their probabilities, or its numbers."""
+    """Return the whole answer to one text: "positive (0.93)", or of numbers "score +0.123"."""
+    labels = [escape_for_display(label, MAX_NAME) for label in answers.labels]
     if answers.kind == "score":
-        pairs = zip(answers.labels, prediction.scores, strict=True)
-        return ", ".join(describe_value(name, None, score) for name, score in pairs)
+        return ", ".join(f"{label} {score:+.3f}" for label, score in zip(labels, prediction.scores, strict=True))
     chosen = answers.choose_labels(prediction)
-    named = (describe_value(answers.labels[place], prediction.probabilities[place]) for place in chosen)
-    return ", ".join(named) or NO_LABEL
+    return ", ".join(f"{labels[place]} ({prediction.probabilities[place]:.2f})" for place in chosen) or NO_LABEL
 
 
 def describe_given_labels(answers: AnswerInfo, given: Sequence[int | None]) -> Iterator[str]:

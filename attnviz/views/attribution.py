@@ -41,9 +41,9 @@ def attribution_report(found: Sequence[Attribution], title: str | None, top_k: i
         scale=scale,
     )
     asked = first.target
-    target = name = asked.name if asked.score is not None else f"‘{asked.name}’"
+    target = asked.name if asked.score is not None else f"‘{asked.name}’"
     if asked.against:
-        target = f"{name} − ‘{asked.against}’"
+        target = f"{target} − ‘{asked.against}’"
     blocks: list[Block] = [picture, _tokens_table(found, tokens, top_k)]
     blocks += map(Note, _compose_notes(found, escape_for_display(target, MAX_NAME)))
     text = captions.quote_text(provenance, first.tokens)
