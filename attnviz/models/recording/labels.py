@@ -26,6 +26,8 @@ from attnviz.records.grid import Grid
 
 Pieces = tuple[str, ...]
 Text = Literal["tokens", "keys"]
+BOTH: tuple[Text, Text] = ("tokens", "keys")
+UNFIT = "Names were given that fit a window and no whole text: tokens are called by their places."
 MASK = "It is [batch, token], 1 for a token, 0 for padding."
 PADDING = "If some of them are padding, give attention_mask."
 
@@ -162,8 +164,8 @@ class PassLabels:
                 n_rows, n_places, first = self._met.get(family, (of.n_rows, of.n_places, place))
                 n_places = max(n_places, int(place_of(own).max()) + 1)
                 self._met[family] = max(n_rows, int(row_of(own).max()) + 1), n_places, first
-        whole = [group.shape[2:] for group in groups if count_windows(group)[1] == 1]
-        self._lengths = {*chain(*whole)} | {n for _, n, _ in self._met.values()}
+        self._whole = {n for _, n, _ in self._met.values()}
+        self._lengths = self._whole.union(*(group.shape[2:] for group in groups))
         self._texts: dict[int, Text] = {}
         for group in sorted(groups, key=lambda group: not group.is_across):
             self._assign(group)
@@ -179,7 +181,7 @@ class PassLabels:
         fits = self._names.matches_length
         if group.is_across:
             n_queries, n_keys = (self._met[families[0]][1] for families in (queries, keys))
-            orders: list[tuple[Text, Text]] = [("tokens", "keys"), ("keys", "tokens")]
+            orders = BOTH, BOTH[::-1]
             asking, asked = max(orders, key=lambda order: fits(order[0], n_queries) + fits(order[1], n_keys))
             self._texts = {**dict.fromkeys(queries, asking), **dict.fromkeys(keys, asked), **self._texts}
             return
@@ -214,7 +216,7 @@ class PassLabels:
         once = any(rows is not None and len(rows) == 1 for rows in (self._names.tokens, self._names.keys))
         apart = [(self._n_named, "passes")] if self._n_named > 1 else []
         apart += [(n_texts, "texts")] if once and n_texts > 1 else []
-        guess = " ".join(f"Names were given once, for each of {n} {what}." for n, what in apart)
+        said = [f"Names were given once, for each of {n} {what}." for n, what in apart]
         attended, attends = (np.any([call.attendable.any(axis) for call in group.calls], axis=0) for axis in (1, 2))
         kept_keys = np.where(keys >= 0, ~np.isin(keys, self._padding), attended)
         # Of what is no token, as queries that are learned, some may be room: as many as the longest text asks.
@@ -222,9 +224,12 @@ class PassLabels:
         kept_queries = ~np.isin(queries, self._padding) & ~is_room
         # Lists may be of windows, as of the graphs of a batch, whose nodes stand one after another.
         real = [ids[(ids >= 0) & there].tolist() for ids, there in zip(keys, kept_keys, strict=True)]
-        rows = self._names.tokens or ()
+        rows, n_keys = self._names.tokens or (), group.shape[3]
+        is_short = any(self._names.matches_length(text, n_keys) for text in BOTH) and n_keys not in self._whole
         if n_windows > 1 and [*map(len, real)] == [*map(len, rows)]:
             self._called.update(zip(chain(*real), chain(*rows), strict=True))
+        elif n_windows > 1 and is_short:
+            said.append(UNFIT)
         found = []
         for row, text in enumerate(texts):
             same = np.array_equal(queries[row], keys[row])
@@ -233,7 +238,7 @@ class PassLabels:
             of_queries = of_keys if same else self._call(queries[row], kept, n_windows, text)
             grid = self._names.grid if of_keys.pieces in (self._names.keys or ()) else None
             window = (texts[:row].count(text), n_windows) if n_windows > 1 else ()
-            found.append(AxisLabels(of_queries, of_keys, kept, kept_keys[row], guess, grid, text, *window))
+            found.append(AxisLabels(of_queries, of_keys, kept, kept_keys[row], " ".join(said), grid, text, *window))
         return found
 
     def _call(self, ids: PlaceIds, kept: Bool[np.ndarray, " token"], n_windows: int, text: int | None = None) -> Tokens:
