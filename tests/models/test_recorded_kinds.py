@@ -487,6 +487,14 @@ def test_patches_that_a_model_cuts_itself_are_its_tokens(forward: Callable[[Any,
     assert maps.not_seen == ""
 
 
+def test_the_outermost_module_reads_tokens_also_if_nothing_in_it_is_learned() -> None:
+    def attend_in_another_order(_: Any, states: Tensor) -> Tensor:
+        return by_softmax(*[states[:, [4, 2, 0, 1, 3]]] * 3)
+
+    (maps,) = recorded(lambda: Module(attend_in_another_order)(STATES), tokens=list("abcde"))
+    assert maps.keys.pieces == tuple("ecabd")
+
+
 def test_queries_and_keys_that_a_text_has_none_of_are_left_out() -> None:
     """As where a model packs several images into one text and asks once for each, and where a memory is still empty."""
     asked = (

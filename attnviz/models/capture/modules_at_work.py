@@ -48,8 +48,10 @@ class ModulesAtWork:
 
     def enter(self, module: nn.Module, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         """Enter a module. What the outermost reads are tokens, as are states that nobody has seen being made."""
-        # What has nothing learned, as where axes are put in another order, does not say which of them holds features.
-        n_axes = (3, 4, 5) if isinstance(module, MAPS) else (3,) if next(module.parameters(), None) is not None else ()
+        # What stands in others and has nothing learned, as where axes are put in another order, does not say which of
+        # them holds features.
+        says_axes = not self.calls or next(module.parameters(), None) is not None
+        n_axes = (3, 4, 5) if isinstance(module, MAPS) else (3,) if says_axes else ()
         tensors = [one for one in given if isinstance(one, Tensor) and one.ndim in n_axes and one.is_floating_point()]
         again = [one for one in tensors[:1] if (self.store.get(one) or NOTHING).is_copied]
         if not self.calls:
