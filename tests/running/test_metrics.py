@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,20 +41,11 @@ def saved(folder: Path, **changed: object) -> Path:
 
 
 def test_what_goes_in_comes_out(tmp_path: Path) -> None:
+    """Byte for byte: whoever changes the form changes `SCHEMA`, and makes the files of the models that ship anew."""
     assert encode_metrics(METRICS) == (SHIPPED / "single" / NAME).read_bytes()
     untested = replace(METRICS, tested=None)
     (tmp_path / NAME).write_bytes(encode_metrics(untested))
     assert load_metrics(tmp_path) == untested
-
-
-def test_the_form_is_fixed() -> None:
-    """Whoever changes it changes `SCHEMA`, and makes the files of the models that ship anew."""
-    written = encode_metrics(METRICS)
-    assert written.isascii()
-    assert written.endswith(b"\n}\n")
-    found = json.loads(written)
-    expected = json.loads(json.dumps(asdict(METRICS)))
-    assert found == {"schema": 6, **expected}
 
 
 @pytest.mark.parametrize("astray", [float("nan"), float("inf")])
