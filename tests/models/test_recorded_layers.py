@@ -12,7 +12,7 @@ from torch.nn import functional
 from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.models.recording.record import record
 from tests.models.captures import drawn, recorded
-from tests.models.structures import Module, linears
+from tests.models.structures import Attention, Module, linears
 
 X, Y = drawn(60, 1, 6, 16), drawn(61, 1, 6, 16)
 
@@ -25,11 +25,6 @@ def encoder(n_layers: int = 2) -> nn.TransformerEncoder:
     torch.manual_seed(0)
     layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
     return nn.TransformerEncoder(layer, n_layers, enable_nested_tensor=n_layers == 2).eval()
-
-
-def split(states: Tensor, n: int, n_heads: int = 2) -> list[Tensor]:
-    """[batch token n·d_model] as n of [batch head token d_head]."""
-    return [one.view(*one.shape[:2], n_heads, -1).transpose(1, 2) for one in states.chunk(n, dim=-1)]
 
 
 # --- passes and layers --------------------------------------------------------------------------------------------
@@ -64,7 +59,7 @@ def test_two_calls_in_one_run_of_a_module(other: bool) -> None:
     """Of the same weights, as in DiffLlama, they are one layer; of others, a record each."""
 
     def attend(own: Any, states: Tensor) -> Tensor:
-        query, key, value, second = split(own.qkvs(states), 4)
+        query, key, value, second = own.qkvs(states).unflatten(-1, (4, 2, -1)).permute(2, 0, 3, 1, 4)
         return torch.cat(
             [
                 functional.scaled_dot_product_attention(query, key, value),
@@ -130,23 +125,15 @@ def test_a_shared_module_has_the_number_of_each_place() -> None:
 # --- guesses ------------------------------------------------------------------------------------------------------
 
 
-def over_channels(own: Any, states: Tensor) -> Tensor:
+def by_channels(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """As in XCiT."""
-    query, key, value = (one.mT for one in split(own.qkv(states), 3))
-    return (query @ key.mT).softmax(dim=-1) @ value
-
-
-def over_tokens(own: Any, states: Tensor) -> Tensor:
-    query, key, value = split(own.qkv(states), 3)
-    return (query @ key.mT).softmax(dim=-1) @ value
+    return (query.mT @ key).softmax(dim=-1) @ value.mT
 
 
 def test_what_is_not_of_tokens_is_named_and_not_recorded() -> None:
     """Channels are weighed; queries times keys is a sum over tokens."""
     with pytest.raises(InvalidRecord, match=r"no attention was seen.*this block \(linear attention\)"):
-        recorded(lambda: Module(over_channels, qkv=nn.Linear(16, 48))(X))
-    (maps,) = recorded(lambda: Module(over_tokens, qkv=nn.Linear(16, 48))(X))
-    assert maps.provenance.facts.guess == ""
+        recorded(lambda: Attention(mix=by_channels)(X))
 
 
 # --- what is computed otherwise -----------------------------------------------------------------------------------
