@@ -12,7 +12,7 @@ from torch.nn import functional
 from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.models.recording.record import record
 from tests.models.captures import drawn, recorded
-from tests.models.structures import Attention, Module, linears
+from tests.models.structures import Attention, Module, Stack, linears
 
 X, Y = drawn(60, 1, 6, 16), drawn(61, 1, 6, 16)
 
@@ -94,23 +94,14 @@ def test_generation_within_one_forward_pass_is_a_pass_each_step() -> None:
 # --- numbers of layers --------------------------------------------------------------------------------------------
 
 
-def run_layers(own: Any, states: Tensor) -> Tensor:
-    for layer in own.layers:
-        states = layer(states)
-    return states
+@pytest.mark.parametrize(("stacked", "unseen"), [(Stack, (0, 2)), (lambda layers: nn.Sequential(*layers), ())])
+def test_layers_have_the_numbers_of_the_model(stacked: Callable[..., nn.Module], unseen: tuple[int, ...]) -> None:
+    """Attention in the layers 1 and 3 of 4, else something without any, as in Jamba.
 
-
-def hybrid() -> list[nn.Module]:
-    """Attention in the layers 1 and 3 of 4, else something without any, as in Jamba."""
-    torch.manual_seed(0)
-    return [encoder(1) if layer % 2 else nn.Linear(16, 16) for layer in range(4)]
-
-
-@pytest.mark.parametrize(("listed", "unseen"), [(nn.ModuleList, (0, 2)), (nn.Sequential, ())])
-def test_layers_have_the_numbers_of_the_model(listed: Callable[..., nn.Module], unseen: tuple[int, ...]) -> None:
-    """In a Sequential anything is counted: an embedding, a norm; so that nothing is said of what is beside layers."""
-    layers = listed(hybrid()) if listed is nn.ModuleList else listed(*hybrid())
-    (maps,) = recorded(lambda: Module(run_layers, layers=layers)(X))
+    In a Sequential anything is counted: an embedding, a norm; so that nothing is said of what is beside layers.
+    """
+    layers = [encoder(1) if layer % 2 else nn.Linear(16, 16) for layer in range(4)]
+    (maps,) = recorded(lambda: stacked(layers)(X))
     assert (maps.layer_numbers, maps.unseen_layers) == ((1, 3), unseen)
 
 
@@ -118,7 +109,7 @@ def test_a_shared_module_has_the_number_of_each_place() -> None:
     """As in Zamba, whose layers 0 and 2 are one block."""
     block = encoder(1)
     places = [Module(lambda own, states: own.part(states), part=part) for part in (block, nn.Linear(16, 16), block)]
-    (maps,) = recorded(lambda: Module(run_layers, layers=nn.ModuleList(places))(X))
+    (maps,) = recorded(lambda: Stack(places)(X))
     assert (maps.layer_numbers, maps.unseen_layers) == ((0, 2), (1,))
 
 
