@@ -68,12 +68,12 @@ def lying(by: float) -> Iterator[None]:
 
 
 @contextmanager
-def replaced(projection: nn.Module, head: int, value: Tensor | float = 0.0, d_value: int = 4) -> Iterator[None]:
-    """What a head gives is another value before it is projected, by hand."""
+def replaced(projection: nn.Module, head: int) -> Iterator[None]:
+    """What a head gives, four numbers of each token, is 0 before it is projected, by hand."""
 
     def replace(_: nn.Module, given: tuple[Tensor]) -> tuple[Tensor]:
         changed = given[0].clone()
-        changed[..., head * d_value : (head + 1) * d_value] = value
+        changed[..., head * 4 : (head + 1) * 4] = 0
         return (changed,)
 
     with projection.register_forward_pre_hook(replace):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from attnviz.errors import InvalidModel, InvalidSelection
 from attnviz.models.ablation import answers_without_heads, average_heads
@@ -36,20 +36,16 @@ PROJECTED: dict[str, Callable[[Any, int], nn.Module]] = {
 
 
 @contextmanager
-def hooked(modules: dict[tuple[int, int], nn.Module], values: dict[tuple[int, int], Tensor | float]) -> Iterator[None]:
-    """By hand: what these heads give is replaced before it is projected."""
+def hooked(modules: dict[tuple[int, int], nn.Module]) -> Iterator[None]:
+    """By hand: what these heads give is 0 before it is projected."""
     with ExitStack() as stack:
-        for (layer, head), module in modules.items():
-            stack.enter_context(replaced(module, head, values[layer, head]))
+        for (_, head), module in modules.items():
+            stack.enter_context(replaced(module, head))
         yield
 
 
 def opened(name: str | Path, *texts: str, **options: Any) -> AttentionModel:
     return find_model(ModelOptions(model=str(name), device="cpu", **options)).open(texts or (TEXT,))
-
-
-def encode(text: str) -> dict[str, Tensor]:
-    return {"input_ids": tokenizer()(text, return_tensors="pt")["input_ids"]}
 
 
 @pytest.mark.parametrize("kind", PROJECTED)
@@ -60,9 +56,8 @@ def test_a_third_party_model_is_as_if_hooked_by_hand(kind: str, tmp_path: Path) 
 
     model = built(kind, "eager", auto)
     modules = {(layer, head): PROJECTED[kind](model, layer) for layer, head in ((0, 1), (1, 3))}
-    values: dict[tuple[int, int], Tensor | float] = dict.fromkeys(modules, 0.0)
-    with torch.no_grad(), hooked(modules, values):
-        own = model(**encode(TEXT), output_attentions=True)
+    with torch.no_grad(), hooked(modules):
+        own = model(input_ids=tokenizer()(TEXT, return_tensors="pt")["input_ids"], output_attentions=True)
     expected = torch.stack([each[0] for each in own.attentions]).numpy()
     assert np.abs(maps.weights - expected).max() <= 1e-6
     whole = opened(folder).attention(TEXT)
@@ -76,9 +71,8 @@ def test_a_built_in_model_is_as_if_hooked_by_hand() -> None:
     maps = opened(name, TEXT, OTHER, without=("0.1", "1.2"), **options).attention(TEXT)
     whole: Any = opened(name, TEXT, OTHER, **options)
     modules = {(0, 1): whole.attentions[0].output, (1, 2): whole.attentions[1].output}
-    values: dict[tuple[int, int], Tensor | float] = dict.fromkeys(modules, 0.0)
     before = whole.attention(TEXT)
-    with hooked(modules, values):
+    with hooked(modules):
         expected = whole.attention(TEXT)
     assert np.abs(maps.weights - expected.weights).max() <= 1e-6
     assert np.abs(maps.weights - before.weights).max() > 1e-4
@@ -200,7 +194,7 @@ def test_losses_of_a_decoder_without_heads_are_those_of_one_hooked_by_hand(tmp_p
     ids, heads, ran = model.read_ids(TEXT), [(1, 0), (1, 1)], list[object]()
     modules = {(layer, head): PROJECTED["llama"](model.loaded.headed, layer) for layer, head in heads}
     batch = torch.tensor([ids])
-    with torch.inference_mode(), hooked(modules, dict.fromkeys(heads, 0.0)):
+    with torch.inference_mode(), hooked(modules):
         logits = model.loaded.headed(batch).logits[0, :-1]
     by_hand = -logits.log_softmax(-1).gather(1, batch[0, 1:, None])[:, 0]
     model.loaded.model.layers[0].mlp.register_forward_hook(lambda *_: ran.append(0))
