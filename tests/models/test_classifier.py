@@ -46,14 +46,6 @@ def read(by: Classifier, *texts: list[int]) -> Tensor:
 
 
 @pytest.mark.parametrize("pool", ["mean", "cls"])
-@settings(max_examples=20)
-@given(st.lists(st.lists(st.integers(1, N_WORDS - 1), min_size=1, max_size=9), min_size=1, max_size=5))
-def test_a_text_beside_others_is_classified_as_it_is_alone(pool: PoolKind, texts: list[list[int]]) -> None:
-    alone = torch.cat([read(classifier(pool), text) for text in texts])
-    torch.testing.assert_close(read(classifier(pool), *texts), alone, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("pool", ["mean", "cls"])
 def test_each_word_counts(pool: PoolKind) -> None:
     """Not so where a pool, or what is attendable, leaves out more than padding."""
     text = [3, 5, 7, 9]
@@ -91,16 +83,12 @@ def test_a_temperature_changes_no_label(seed: int, temperature: float) -> None:
     np.testing.assert_allclose(odds, (found[:, 1] - found[:, 0]).numpy() / temperature, atol=1e-4)
 
 
-def calibrated_logits() -> tuple[Tensor, Tensor]:
+@pytest.mark.parametrize("temperature", [0.15, 1.0, 8.0])
+def test_a_known_temperature_is_found(temperature: float) -> None:
     """Odds of 4 to 1 for label 1 that hold for eight of ten, and odds of 3 to 2 for label 0 that hold for six."""
     logits = torch.tensor([[0.0, 4.0]] * 10 + [[1.5, 0.0]] * 10)
     logits[logits != 0] = logits[logits != 0].log()
-    return logits, torch.tensor([1] * 8 + [0] * 2 + [0] * 6 + [1] * 4)
-
-
-@pytest.mark.parametrize("temperature", [0.15, 1.0, 8.0])
-def test_a_known_temperature_is_found(temperature: float) -> None:
-    logits, labels = calibrated_logits()
+    labels = torch.tensor([1] * 8 + [0] * 2 + [0] * 6 + [1] * 4)
     assert fit_temperature(temperature * logits, labels) == pytest.approx(temperature, rel=1e-3)
 
 
@@ -182,16 +170,13 @@ def predict(by: Checkpoint, texts: Sequence[str], max_memory: float = math.inf) 
     return classify(documents, partial(by.tokenizer.encode, max_tokens=by.max_tokens, keep=by.keep), answer)
 
 
-def n_tokens(answers: Sequence[Prediction]) -> list[tuple[int, int]]:
-    return [(answer.n_tokens, answer.n_read) for answer in answers]
-
-
 @pytest.mark.parametrize(("pool", "n_read"), [("mean", 4), ("cls", 3)])
 @pytest.mark.parametrize("keep", ["head", "head-tail"])
 def test_tokens_are_counted_without_markers(pool: PoolKind, n_read: int, keep: KeepKind) -> None:
     """Of four tokens that are read, one is a [CLS] where there is one."""
     reader = predictor(pool, 4, keep)
-    assert n_tokens(list(predict(reader, [text(1, 2, 3, 4, 5, 6), text(1)]))) == [(6, n_read), (1, 1)]
+    answers = predict(reader, [text(1, 2, 3, 4, 5, 6), text(1)])
+    assert [(answer.n_tokens, answer.n_read) for answer in answers] == [(6, n_read), (1, 1)]
 
 
 @pytest.mark.parametrize("pool", ["mean", "cls"])
