@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from attnviz.models.attentions.attentions import from_attentions
 from attnviz.models.recording.record import record
@@ -27,27 +28,17 @@ TEXT_FAMILIES = [
 ]
 
 
-def batch(sides: str) -> tuple[Tensor, Tensor, list[list[str]]]:
-    """Ids, which of them are real, and what the tokens of each text are called."""
-    if sides == "alone":
-        texts = [list(TEXTS[0])]
-        return torch.tensor(texts), torch.ones(1, len(texts[0]), dtype=torch.long), names(texts)
-    long, short = (list(text) for text in TEXTS)
-    missing = len(long) - len(short)
-    padding, nothing, real = [PADDING_ID] * missing, [0] * missing, [1] * len(short)
-    ids = [long, padding + short if sides == "left" else short + padding]
-    mask = [[1] * len(long), nothing + real if sides == "left" else real + nothing]
-    return torch.tensor(ids), torch.tensor(mask), names([long, short])
+def batch(side: str, n_texts: int = 2) -> tuple[Tensor, Tensor, list[list[str]]]:
+    """Ids padded on a side, which of them are real, and what the tokens of each text are called."""
+    texts = TEXTS[:n_texts]
+    ids = pad_sequence([*map(torch.tensor, texts)], batch_first=True, padding_value=PADDING_ID, padding_side=side)
+    return ids, (ids != PADDING_ID).long(), [[f"w{token}" for token in text] for text in texts]
 
 
-def names(texts: list[list[int]]) -> list[list[str]]:
-    return [[f"w{token}" for token in text] for text in texts]
-
-
-@pytest.mark.parametrize(("kind", "kernel", "sides"), TEXT_FAMILIES)
-def test_weights_are_the_models_own(kind: str, kernel: str, sides: str) -> None:
+@pytest.mark.parametrize(("kind", "kernel", "side"), TEXT_FAMILIES)
+def test_weights_are_the_models_own(kind: str, kernel: str, side: str) -> None:
     """With padding; without it, test_architectures has these and many more."""
-    ids, real, tokens = batch(sides)
+    ids, real, tokens = batch(side)
     inputs = {"input_ids": ids, "attention_mask": real}
     with torch.no_grad():
         own = built(kind, "eager")(**inputs, output_attentions=True).attentions
@@ -74,17 +65,17 @@ def generated(model: Any, **inputs: Any) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    ("kind", "kernel", "sides"),
-    [("gpt2", "eager", "alone"), ("gpt2", "sdpa", "left"), ("mistral", "sdpa", "left"), ("gpt_oss", "eager", "left")],
+    ("kind", "kernel", "n_texts"),
+    [("gpt2", "eager", 1), ("gpt2", "sdpa", 2), ("mistral", "sdpa", 2), ("gpt_oss", "eager", 2)],
 )
-def test_the_steps_of_a_generation_are_one_record(kind: str, kernel: str, sides: str) -> None:
+def test_the_steps_of_a_generation_are_one_record(kind: str, kernel: str, n_texts: int) -> None:
     """That of a pass over prompt and answer, but for the last token: it was chosen and never read.
 
     In a step of grouped-query attention, the library hands heads to sdpa as if they were queries. Windows forget what
     their layers cannot see.
     """
     model = built(kind, kernel, "AutoModelForCausalLM")
-    ids, real, tokens = batch(sides)
+    ids, real, tokens = batch("left", n_texts)
     called = [list(of_row) for of_row in tokens]
     with torch.no_grad():
         with record(called, attention_mask=real) as maps:
@@ -108,7 +99,7 @@ def test_the_steps_of_a_generation_are_one_record(kind: str, kernel: str, sides:
 def test_beams_that_change_places_are_not_joined() -> None:
     """A row of one step goes on from another row of the step before."""
     model = built("gpt2", "sdpa", "AutoModelForCausalLM")
-    ids, _, _ = batch("alone")
+    ids, _, _ = batch("left", 1)
     with torch.no_grad(), record() as maps:
         generated(model, input_ids=ids, num_beams=3)
     assert len(maps) == 3 * 4
