@@ -80,7 +80,7 @@ def replaced(projection: nn.Module, head: int) -> Iterator[None]:
         yield
 
 
-QUERY, KEY, VALUE = drawn(1, 2, 4, 5, 8), drawn(2, 2, 4, 7, 8), drawn(3, 2, 4, 7, 6)
+QUERY, KEY, VALUE = drawn(1, 2, 4, 5, 8), drawn(2, 2, 4, 7, 8), drawn(3, 2, 4, 7, 8)
 ALLOWED = drawn(4, 2, 1, 5, 7) > -0.5
 ALLOWED[..., 0] = True
 STATES = drawn(40, 2, 3, 5, 4)  # batch, head, token, d_head
