@@ -84,8 +84,6 @@ COMPLEX = torch.full((1, 2, 3, 3), 1 / 3, dtype=torch.complex64)
 NAMES = [["a", "b", "c"]] * 2
 # What is wrong, in which words it is said, what is given, and with which options.
 REFUSED: dict[str, tuple[type[InputError], str, Any, dict[str, Any]]] = {
-    "two texts, two layers": (InvalidRecord, r'layer, text, .* or text, .* Say which by axes="layer,text,',
-                              np.stack([STACK] * 2), {}),
     "no such axes": (InvalidOption, "do not name the 4 axes there are. Each is one of layer", STACK,
                      {"axes": "layer,head,token"}),
     "texts of one": (InvalidSelection, "no row 1 in a batch of 1. There is one text", STACK[None], {"row": 1}),
@@ -107,7 +105,6 @@ REFUSED: dict[str, tuple[type[InputError], str, Any, dict[str, Any]]] = {
     "few names": (InvalidRecord, "2 names in tokens, but the attention in weights of 3 queries and 3 keys is of 3",
                   LAYERS, {"tokens": ["a", "b"]}),
     "a string": (InvalidRecord, "tokens are not a list of strings", LAYERS, {"tokens": "the cat sat"}),
-    "scores": (InvalidRecord, r"sum to .*, not 1. model.eval\(\)", tuple(2 * each for each in LAYERS), {}),
     "which": (InvalidSelection, "a batch of 3 texts. Choose one with row=0 to row=2", BATCH, {}),
     "mask": (InvalidRecord, "attention_mask is of 1 × 2 tokens, .* 1 × 3", LAYERS, {"attention_mask": [[1, 1]]}),
     "no numbers": (InvalidRecord, "this array holds no numbers", COMPLEX.real.to("meta"), {}),

@@ -35,18 +35,14 @@ def drawn_by(events: Generator[Progress, None, Result]) -> Result:
     return result(whole())
 
 
-def marked() -> AttentionMaps:
-    pieces = tokens("[CLS]", "play", "ing", "!", "[SEP]", special=("[CLS]", "[SEP]"), gap=0)
-    return record(random_maps("abcde", n_layers=2).weights, pieces)
-
-
 def heads(drawn: Result) -> Table:
     (table,) = (table for table in report(drawn).tables if table.role == "heads")
     return table
 
 
 def test_words_are_joined_before_anything_is_measured(tmp_path: Path) -> None:
-    maps = marked()
+    pieces = tokens("[CLS]", "play", "ing", "!", "[SEP]", special=("[CLS]", "[SEP]"), gap=0)
+    maps = record(random_maps("abcde", n_layers=2).weights, pieces)
     drawn = draw(maps, tmp_path, merge="words")
     found = data(drawn)
     assert found["queries"]["pieces"] == ("[CLS]", "playing", "!", "[SEP]")
