@@ -32,9 +32,8 @@ def main() -> None:
     n_findings = 0
     with tempfile.TemporaryDirectory(prefix="attnviz-fuzz-") as folder:
         arena = Arena(Path(folder))
-        assert threading.active_count() == 1, (
-            threading.enumerate()
-        )  # see there: locks of threads are copied as they are
+        # See there: locks of threads are copied as they are.
+        assert threading.active_count() == 1, threading.enumerate()
         for kind in asked.kinds:
             arena.attempted = 0
             began = time.monotonic()
@@ -63,16 +62,9 @@ def fuzz(arena: Arena, kind: str, asked: argparse.Namespace) -> Counter[str]:
             like = re.sub(r"[0-9]+|'[^']*'", "…", said)[:240]
             findings[like] += 1
             if findings[like] == 1:
-                tell(said, each, arena)
-
-    def tell(said: str, each: Attempt, arena: Arena) -> None:
-        command = f"attnviz {shlex.join(each.args)}"[:1500]
-        print(
-            f"{kind}, try {arena.attempted}: {said}\n    {each.file} {command}".encode(
-                "utf-8", "backslashreplace"
-            ).decode(),
-            flush=True,
-        )
+                command = f"attnviz {shlex.join(each.args)}"[:1500]
+                told = f"{kind}, try {arena.attempted}: {said}\n    {each.file} {command}"
+                print(told.encode("utf-8", "backslashreplace").decode(), flush=True)
 
     attempt()
     return findings

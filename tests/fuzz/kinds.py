@@ -151,9 +151,8 @@ def _fork(work: Callable[..., object], *args: object) -> None:
 def _stop_training(good: Path) -> None:
     """Leave a run after its first steps, with the state that --resume goes on from."""
     with chdir(good), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-        stopped(
-            build(TrainSpec, dataset="table.csv", epochs=1, d_model=8, heads=2, size=60, max_tokens=16), "stopped", 1
-        )
+        spec = build(TrainSpec, dataset="table.csv", epochs=1, d_model=8, heads=2, size=60, max_tokens=16)
+        stopped(spec, "stopped", 1)
     os._exit(0 if (good / "stopped/training.safetensors").exists() else 1)  # as quickly as it was forked
 
 
@@ -166,22 +165,19 @@ def lines(_: Arena) -> st.SearchStrategy[Attempt]:
     def attempt(args: list[str], out: str) -> Attempt:
         if args[0] in WRITERS or (args[0] == "batch" and "--out" not in args):
             args = [*args, "--out", out]
-        return Attempt("", b"", tuple(args), _places(out))
+        places = (out, out.split("/")[0]) if out not in ("text.txt", "fifo", "loop") else ()
+        return Attempt("", b"", tuple(args), places)
 
     return st.builds(attempt, command_lines(), st.sampled_from(OUTPUTS))
-
-
-def _places(out: str) -> tuple[str, ...]:
-    return (out, out.split("/")[0]) if out not in ("text.txt", "fifo", "loop") else ()
 
 
 def _of(arena: Arena, file: str, change: Callable[[bytes], Any], *commands: list[str]) -> st.SearchStrategy[Attempt]:
     """One file changed, and a command that reads it with a few options."""
 
     def attempt(data: bytes, args: list[str]) -> Attempt:
-        args = [*args, "--out", "out"] if args[0] in WRITERS else args
-        outputs = ("out", *(["batch"] if args[0] == "batch" else ()))
-        return Attempt(file, data, tuple(args), outputs)
+        args = [*args, "--out", "out"] if args[0] in WRITERS and "--out" not in args else args
+        out = args[args.index("--out") + 1] if "--out" in args else "out"
+        return Attempt(file, data, tuple(args), (out,))
 
     words = st.one_of([command_lines(*command) | st.just(list(command)) for command in commands])
     return st.builds(attempt, change(arena.file(file)), words)
@@ -254,20 +250,13 @@ def packed(arena: Arena) -> st.SearchStrategy[Attempt]:
 
 
 def training_states(arena: Arena) -> st.SearchStrategy[Attempt]:
-    def attempt(data: bytes) -> Attempt:
-        return Attempt(
-            "stopped/training.safetensors", data, (*TRAIN.split(), "--out", "stopped", "--resume"), ("stopped",)
-        )
-
-    return st.builds(attempt, tensors(arena.file("stopped/training.safetensors")))
+    again = [*TRAIN.split(), "--out", "stopped", "--resume"]
+    return _of(arena, "stopped/training.safetensors", tensors, again)
 
 
-def written_configs(_: Arena) -> st.SearchStrategy[Attempt]:
-    def attempt(data: bytes, more: list[str]) -> Attempt:
-        return Attempt("good.yaml", data, ("batch", "good.yaml", "--out", "out", *more), ("out",))
-
-    good = damaged(GOOD.encode())
-    return st.builds(attempt, configs() | good, st.sampled_from([[], ["--dry-run"], ["--fail-fast"], ["--force"]]))
+def written_configs(arena: Arena) -> st.SearchStrategy[Attempt]:
+    made = ["batch", "good.yaml", "--out", "out"]
+    return _of(arena, "good.yaml", lambda data: configs() | damaged(data), made)
 
 
 KINDS: dict[str, Kind] = {
