@@ -16,7 +16,7 @@ from attnviz.errors import InvalidRecord
 from attnviz.models.capture.call import Call
 from attnviz.models.capture.tap import capture
 from tests.models.captures import KEY, QUERY, SDPA, STATES, VALUE, WEIGHTS, captured, drawn, only, softmaxed
-from tests.models.structures import Module
+from tests.models.structures import Attention, Stack
 
 
 def test_no_layer_is_kept() -> None:
@@ -51,20 +51,7 @@ def test_arrays_are_nobody_elses() -> None:
 
 def model() -> Any:
     """Two blocks of attention and a map behind it."""
-
-    def attend(own: Any, states: Tensor, fail: bool = False) -> Any:
-        attended = own.out(own.attn(states, states, states, need_weights=False)[0])
-        if fail:
-            raise ValueError("a bug of the model")
-        return attended
-
-    def run(own: Any, states: Tensor, fail: bool = False) -> Tensor:
-        for block in own.blocks:
-            states = block(states, fail)
-        return states
-
-    blocks = [Module(attend, attn=nn.MultiheadAttention(8, 2, batch_first=True), out=nn.Linear(8, 8)) for _ in range(2)]
-    return Module(run, blocks=nn.ModuleList(blocks))
+    return Stack([nn.Sequential(Attention(2), nn.Linear(16, 16)) for _ in range(2)])
 
 
 def places(calls: Sequence[Call]) -> list[tuple[int, str]]:
@@ -72,29 +59,32 @@ def places(calls: Sequence[Call]) -> list[tuple[int, str]]:
 
 
 def test_paths_and_passes() -> None:
-    own, states = model(), drawn(50, 1, 3, 8)
-    both = ["blocks.0.attn", "blocks.1.attn"]
+    own, states = model(), drawn(50, 1, 3, 16)
+    both = ["layers.0.0", "layers.1.0"]
 
     def run() -> None:
         own(states)
         own(states)
-        own.blocks[0](states)
+        own.layers[0](states)
 
-    expected = [(number, path) for number in (0, 1) for path in both] + [(2, "attn")]
+    expected = [(number, path) for number in (0, 1) for path in both] + [(2, "0")]
     assert places(captured(run)) == expected
-    own.blocks[1] = own.blocks[0]  # shared by two layers, and called twice
-    assert places(captured(lambda: own(states))) == [(0, "blocks.0.attn")] * 2
+    own.layers[1] = own.layers[0]  # shared by two layers, and called twice
+    assert places(captured(lambda: own(states))) == [(0, "layers.0.0")] * 2
 
 
 def test_a_pass_that_fails_is_over() -> None:
-    own, states = model(), drawn(50, 1, 3, 8)
+    own, states = model(), drawn(50, 1, 3, 16)
+
+    def fail(*_: object) -> None:
+        raise ValueError("a bug of the model")
 
     def run() -> None:
-        with pytest.raises(ValueError, match="a bug of the model"):
-            own(states, True)
+        with own.layers[0][1].register_forward_hook(fail), pytest.raises(ValueError, match="a bug of the model"):
+            own(states)
         own(states)
 
-    assert places(captured(run)) == [(0, "blocks.0.attn"), (1, "blocks.0.attn"), (1, "blocks.1.attn")]
+    assert places(captured(run)) == [(0, "layers.0.0"), (1, "layers.0.0"), (1, "layers.1.0")]
 
 
 def test_two_threads_capture_each_their_own() -> None:
@@ -102,7 +92,7 @@ def test_two_threads_capture_each_their_own() -> None:
     barrier, begun = threading.Barrier(2), threading.Event()
 
     def run(n_tokens: int) -> None:
-        own, states = model(), drawn(50, 1, n_tokens, 8)
+        own, states = model(), drawn(50, 1, n_tokens, 16)
         calls: list[Call] = []
         assert n_tokens == 3 or begun.wait()
         with capture(calls.append):
@@ -127,7 +117,7 @@ def test_two_threads_capture_each_their_own() -> None:
 
 
 def test_a_capture_within_a_capture() -> None:
-    own, states = model(), drawn(50, 1, 3, 8)
+    own, states = model(), drawn(50, 1, 3, 16)
     outer: list[Call] = []
     inner: list[Call] = []
     with torch.no_grad(), capture(outer.append), capture(inner.append):
