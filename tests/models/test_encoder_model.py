@@ -21,7 +21,7 @@ from tests.made import load_encoder, save_classifier
 from tests.pretrained import opened
 
 TEXT = "the film was not good but the acting saved the film"
-EVERY_MODEL = ["single", "multi", "multi:4", "random:2", "dot"]
+N_HEADS = {"single": 1, "multi": 8, "multi:4": 4, "random:2": 2, "dot": 1}
 
 
 def attention(spec: ModelOptions, text: str = TEXT) -> AttentionMaps:
@@ -29,11 +29,10 @@ def attention(spec: ModelOptions, text: str = TEXT) -> AttentionMaps:
     return load_encoder(replace(spec, d_model=spec.d_model or 64), [text]).attention(text, "text")
 
 
-@pytest.mark.parametrize("model", EVERY_MODEL)
+@pytest.mark.parametrize(("model", "n_heads"), N_HEADS.items())
 @pytest.mark.parametrize("causal", [False, True])
-def test_every_model_gives_a_record_that_says_what_it_is(model: str, causal: bool) -> None:
+def test_every_model_gives_a_record_that_says_what_it_is(model: str, n_heads: int, causal: bool) -> None:
     maps = attention(ModelOptions(model=model, causal=causal, seed=3))
-    n_heads = {"single": 1, "multi": 8, "multi:4": 4, "random:2": 2, "dot": 1}[model]
     assert maps.weights.shape == (1, n_heads, 11, 11)
     assert maps.keys is maps.queries
     assert not maps.provenance.trained
@@ -109,8 +108,8 @@ MODELS = {
 }
 
 
-def worked(ready: EncoderModel, layer: int = 0, query: int = 3, text: str = SENTENCE) -> VerifiedTrace:
-    return ready.trace(text, "text", layer, query)
+def worked(ready: EncoderModel, layer: int = 0, query: int = 3) -> VerifiedTrace:
+    return ready.trace(SENTENCE, "text", layer, query)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -169,9 +168,6 @@ def test_arithmetic_that_gives_something_else_is_refused(broken: str, monkeypatc
         torch.nn.init.constant_(attention.output.bias, torch.nan)  # type: ignore[union-attr,arg-type]
     with pytest.raises(ExecutionError, match="the output is off by"):
         worked(ready)
-
-
-# --- Where a model runs, in words ---
 
 
 # --- The models that recall: checkpoints of the ordinary kind, trained by docs/studies/capacity.py ---

@@ -132,10 +132,10 @@ def test_of_an_image_that_is_cut_up_the_whole_is_found() -> None:
 
 
 def test_room_for_gradients_is_checked_before_they_are_kept(tmp_path: Path, photo: str) -> None:
-    """Each of three layers keeps its input of 100 × 64, in two bytes, for the square: the weights lie there anyway."""
-    squares = torch.nn.Sequential(*(torch.nn.Sequential(torch.nn.Linear(64, 64), Square()) for _ in range(3)))
+    """Each of three layers keeps its input of 100 × 64, in two bytes, for GELU: the weights lie there anyway."""
+    layers = torch.nn.Sequential(*(torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU()) for _ in range(3)))
     states, told = torch.ones(100, 64, requires_grad=True), list[int]()
-    model = torch.nn.Sequential(squares.requires_grad_(False), torch.nn.Identity())
+    model = torch.nn.Sequential(layers.requires_grad_(False), torch.nn.Identity())
     read_states(model, {"input": states}, model[1], [], told.append)
     assert told == [2 * 100 * 64 * n for n in (1, 2, 3)]
     folder = make(tmp_path / "vit", "vit")
@@ -145,13 +145,6 @@ def test_room_for_gradients_is_checked_before_they_are_kept(tmp_path: Path, phot
     needed = opened._work(n_tokens, n_tokens, EVERY).needed
     with pytest.raises(TooLarge, match=r"gradients, which tell where patches are, need .*\. An image that is smaller"):
         attnviz.attention(photo, model=folder, device="cpu", max_memory=needed / 2**30)
-
-
-class Square(torch.nn.Module):
-    """What keeps its input for its gradient."""
-
-    def forward(self, states: torch.Tensor) -> torch.Tensor:
-        return states.square()
 
 
 def test_a_package_that_reading_needs_is_named(tmp_path: Path, photo: str, monkeypatch: pytest.MonkeyPatch) -> None:

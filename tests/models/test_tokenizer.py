@@ -16,10 +16,6 @@ from attnviz.specs import KeepKind, TokenizerKind, VocabularyOptions
 EVERY = VocabularyOptions(min_frequency=1)
 
 
-def pieces(text: str, spec: VocabularyOptions = EVERY) -> list[str]:
-    return list(train([text], spec).encode(text).tokens.pieces)
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -34,7 +30,7 @@ def pieces(text: str, spec: VocabularyOptions = EVERY) -> list[str]:
     ],
 )
 def test_pieces(text: str, expected: list[str]) -> None:
-    assert pieces(text) == expected
+    assert [*train([text], EVERY).encode(text).tokens.pieces] == expected
 
 
 # Kinds of space, and what may or may not be one grapheme with it: where that ends decides where a piece does.
