@@ -72,7 +72,8 @@ def write_page(
     the same bytes.
     """
     script = join_scripts(tuple(modules), room)
-    style = write_font_face(json.dumps((content, [*strings.values()]), ensure_ascii=False))
+    said = [text for text in strings.values() if not text.isascii()]  # some are packed numbers, of megabytes
+    style = write_font_face(json.dumps((content, said), ensure_ascii=False))
     style += IDLE.sub("", "".join(read_part(name, room) for name in styles))
     written = json.dumps(content, allow_nan=False, separators=(",", ":"))
     elements: tuple[tuple[str, Mapping[str, str], str], ...] = (
