@@ -8,7 +8,6 @@ import signal
 import sys
 from html import unescape
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -59,16 +58,7 @@ def press_ctrl_c_twice(training: Training) -> None:
     press_ctrl_c(training)
 
 
-@pytest.fixture
-def with_ctrl_c() -> Any:
-    """As in a terminal, also where the tests themselves ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, "a run gives the signal back"
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("with_ctrl_c", "few_probes", "drawn_once")
+@pytest.mark.usefixtures("few_probes", "drawn_once")
 def test_ctrl_c_ends_the_step_and_twice_breaks_it_off(
     run: Path, attnviz: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,6 +72,7 @@ def test_ctrl_c_ends_the_step_and_twice_breaks_it_off(
             after_step(patch, n_done, press)
             left = attnviz(*TINY, "--resume")
         assert (left.exit_code, left.out) == (130, b"")
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, "a run gives the signal back"
         assert noted(left)[-2:] == said or not said
         assert (tmp_path / "model/training.safetensors").exists()
         assert (tmp_path / "model/model.safetensors").exists() == (n_done > 5)
