@@ -76,17 +76,6 @@ def test_one_page_leads_to_all_jobs_with_a_picture_of_each_and_again_nothing_is_
     assert content(out) == before
 
 
-def test_of_a_changed_text_one_job_is_made_again(config: Path) -> None:
-    run(config)
-    first = manifest_of(config)
-    (config.parent / "texts.csv").write_text("text\nanother text\n", encoding="utf-8")
-    ended, _ = run(config)
-    second = manifest_of(config)
-    assert ended == {"one": "made", "two": "unchanged"}
-    assert second.jobs[1] == first.jobs[1]
-    assert second.jobs[0].inputs != first.jobs[0].inputs
-
-
 def test_force_makes_everything_and_the_same(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(config)
     before = content(config.parent / "out")
