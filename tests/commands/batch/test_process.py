@@ -11,23 +11,13 @@ import pytest
 from attnviz.commands.batch import manifests
 from attnviz.commands.batch.jobs import Job
 from attnviz.commands.batch.manifests import job_from_manifest
-from tests.attacks.endings import RunHere, check_whole, worked
+from tests.attacks.endings import RunHere, worked
 from tests.commands.batch.conftest import load
 from tests.made import known
 from tests.process import ROOT, RunCli
 
 CONFIGS = sorted((ROOT / "sample_configs").glob("*.yaml"))
 SMALL = "jobs:\n  - name: a\n    heatmap: {text: one two, model: dot, dpi: 40}\n"
-
-
-@pytest.mark.usefixtures("in_this_process")
-def test_lines_on_stdout_and_the_rest_on_stderr(attnviz: RunHere, tmp_path: Path) -> None:
-    (tmp_path / "figures.yaml").write_text(SMALL, encoding="utf-8")
-    run = worked(attnviz("batch", "figures.yaml"))
-    assert run.stdout == "made a (3 files)\n"
-    assert "note: 1 made; wrote figures/manifest.json and figures/index.html\n" in run.stderr
-    assert len(check_whole(tmp_path / "figures/a")) == 1
-    assert worked(attnviz("batch", "figures.yaml")).stdout == "unchanged a (3 files)\n"
 
 
 @pytest.mark.usefixtures("in_this_process")
