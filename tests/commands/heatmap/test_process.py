@@ -13,17 +13,8 @@ from attnviz.commands.heatmap import inputs as heatmap
 from attnviz.running import Progress
 from tests.attacks.endings import ONE_AFTER_ANOTHER, RunHere, run_in, worked
 from tests.made import content
-from tests.process import RunCli
 
 TEXT = "the film was not good but the acting saved the film"
-
-
-def test_results_go_to_stdout_and_everything_else_to_stderr(run_cli: RunCli) -> None:
-    run = run_cli("heatmap", "--text", TEXT, "--heads", "2")
-    assert run.exit_code == 0
-    assert run.stdout.startswith("multi:2 attends to “the film was not good but the acting…”\ntrained · 11 tokens")
-    assert "Strongest between words apart: " in run.stdout
-    assert run.stderr == "note: wrote 6 files to attention/ (overview.png … attention.safetensors)\n"
 
 
 # All formats, and what has tables of two models
