@@ -16,18 +16,16 @@ from attnviz.commands.explain.answer.report import WHY
 from attnviz.commands.explain.answer.why import Trial, _compare_instead, _list_written, explain_answer, find_reason
 from attnviz.commands.explain.answer.words import describe_look
 from attnviz.errors import InvalidOption
-from attnviz.models.decomposition import Decomposable
 from attnviz.models.decomposition.stream import Stream
-from attnviz.models.loading import find_model
 from attnviz.records import Tokens
-from attnviz.records.attribution import KEYS, HeadName, Look, Question, Target
+from attnviz.records.attribution import KEYS, HeadName, Look, Target
 from attnviz.report import Graph, GraphEdge
-from attnviz.specs import ModelOptions
 from attnviz.table.numbers import Numbers
 from attnviz.views.answers import describe_target
 from tests import pretrained
 from tests.attacks.endings import RunHere, refused, worked
 from tests.made import known, page_content
+from tests.models.test_decomposition import take_apart
 from tests.pretrained import NEEDS, WORDS, configuration, saved
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -40,15 +38,10 @@ def decoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return saved(tmp_path_factory.mktemp("of") / "tiny", "llama", auto=CAUSAL, num_hidden_layers=3)
 
 
-def take_apart(folder: Path, text: str = TEXT, **question: Any) -> Stream:
-    model = find_model(ModelOptions(model=str(folder), device="cpu")).answering(Decomposable).open(())
-    assert isinstance(model, Decomposable)
-    return model.take_apart(text, "text", Question(**question))
-
-
 @pytest.fixture(scope="module")
 def stream(decoder: Path) -> Stream:
-    return take_apart(decoder)
+    found: Stream = take_apart(decoder, TEXT)
+    return found
 
 
 def test_the_heads_that_wrote_most_stand_with_what_their_removal_costs(stream: Stream) -> None:
@@ -287,7 +280,7 @@ def test_in_python_it_is_what_the_command_says(decoder: Path, run_here: RunHere)
     assert repr(shown) == "Display('mine')"
     assert shown._repr_mimebundle_()["image/png"]
     looks: Any = [attnviz.explain(str(decoder), TEXT, head="2.1", query=at).report.data["looks"] for at in (None, 4)]
-    assert [each[0]["query"] for each in looks] == [len(take_apart(decoder).subject.ids) - 1, 4]
+    assert [each[0]["query"] for each in looks] == [len(take_apart(decoder, TEXT).subject.ids) - 1, 4]
     with pytest.raises(InvalidOption, match="random:8 has no answer to explain"):
         attnviz.explain("random:8", TEXT)
     with pytest.raises(InvalidOption, match="--answer is of the answer"):
