@@ -8,18 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz import store
 from attnviz.commands.train.inputs import STATE, train_inputs
 from attnviz.commands.train.spec import MAX_LAYERS, MAX_LENGTH, TrainSpec
-from attnviz.errors import ExecutionError, InvalidOption, InvalidSource, InvalidText, OutputError
+from attnviz.errors import ExecutionError, InvalidOption, InvalidSource, InvalidText
 from attnviz.models import checkpoint
 from attnviz.options import replace_values
 from attnviz.python.api import parse_settings
-from attnviz.running import Progress
 from attnviz.running.metrics import load_metrics
 from tests.commands.train.runs import CHECKPOINT, SPEC, after_step, finished, resumed
 from tests.made import content
-from tests.starting import train
 
 pytestmark = pytest.mark.usefixtures("few_probes", "drawn_once")
 BAD: dict[str, list[object]] = {
@@ -105,14 +102,3 @@ def test_training_that_diverges(
             finished(spec, tmp_path / "model")
     assert set(content(tmp_path / "model")) == left
     assert resumed(spec, tmp_path / "model")[0].done == n_done
-
-
-def test_a_disk_that_refuses_does_so_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path, data: bytes) -> None:
-        raise OutputError(f"cannot write {path}: Read-only file system")
-
-    monkeypatch.setattr(store, "write", refuse)
-    events = train(replace(SPEC, out=str(tmp_path / "model")))
-    assert isinstance(next(events), Progress)
-    with pytest.raises(OutputError):
-        next(events)
