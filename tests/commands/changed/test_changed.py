@@ -31,11 +31,11 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tuned(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
     """A model, and a copy of it with other numbers in some of its weights."""
 
-    def make(kind: str, auto: str, name: str, rows: slice, columns: slice = slice(None)) -> tuple[Path, Path]:
+    def make(kind: str, auto: str, name: str, change: Callable[[torch.Tensor], object]) -> tuple[Path, Path]:
         base = made.saved(tmp_path / "base", kind, auto=auto, **made.ENDLESS)
         model = made.built(kind, auto=auto, **made.ENDLESS)
         with torch.no_grad():
-            dict(model.named_parameters())[name][rows, columns] *= 1.5
+            change(model.get_parameter(name))
         model.save_pretrained(tmp_path / "tuned")
         made.tokenizer().save_pretrained(tmp_path / "tuned")
         return base, tmp_path / "tuned"
@@ -65,7 +65,7 @@ def test_the_heads_whose_weights_changed_are_named_and_no_others(
     kind: str, auto: str, name: str, rows: slice, columns: slice, heads: list[str],
     tuned: Callable[..., tuple[Path, Path]], texts: Path, run_here: RunHere,
 ) -> None:  # fmt: skip
-    found = ask(run_here, *tuned(kind, auto, name, rows, columns), "--dataset", texts)
+    found = ask(run_here, *tuned(kind, auto, name, lambda weight: weight[rows, columns].mul_(1.5)), "--dataset", texts)
     assert name_tuned(found) == heads
     assert any(row["moved"] > row["own"] for row in found["heads"]), "later ones read something else"
     for row in found["heads"]:
@@ -75,12 +75,14 @@ def test_the_heads_whose_weights_changed_are_named_and_no_others(
             assert row["lost"] == pytest.approx(1, abs=1e-3)
 
 
-def test_lora_of_three_heads_is_what_peft_would_merge(texts: Path, tmp_path: Path, run_here: RunHere) -> None:
+def test_lora_of_three_heads_is_what_peft_would_merge(
+    tuned: Callable[..., tuple[Path, Path]], texts: Path, tmp_path: Path, run_here: RunHere
+) -> None:
     from safetensors.torch import save_file
 
-    base = made.saved(tmp_path / "base", "llama", auto=CAUSAL, **made.ENDLESS)
     up = torch.zeros(16, 2)
     up[4:16] = 0.5
+    base, merged_by_hand = tuned("llama", CAUSAL, LLAMA_Q, lambda weight: weight.add_(2 * up @ torch.ones(2, 16)))
     where = "base_model.model." + LLAMA_Q.removesuffix(".weight")
     (tmp_path / "lora").mkdir()
     tensors = {f"{where}.lora_A.weight": torch.ones(2, 16), f"{where}.lora_B.weight": up}
@@ -89,12 +91,7 @@ def test_lora_of_three_heads_is_what_peft_would_merge(texts: Path, tmp_path: Pat
     (tmp_path / "lora" / "adapter_config.json").write_text(json.dumps(settings))
     found = ask(run_here, base, tmp_path / "lora", "--dataset", texts)
     assert name_tuned(found) == ["0.1", "0.2", "0.3"]
-    model = made.built("llama", auto=CAUSAL, **made.ENDLESS)
-    with torch.no_grad():
-        model.get_parameter(LLAMA_Q).add_(2 * up @ torch.ones(2, 16))
-    model.save_pretrained(tmp_path / "merged")
-    made.tokenizer().save_pretrained(tmp_path / "merged")
-    merged = ask(run_here, base, tmp_path / "merged", "--dataset", texts)
+    merged = ask(run_here, base, merged_by_hand, "--dataset", texts)
     assert [row["moved"] for row in merged["heads"]] == pytest.approx([row["moved"] for row in found["heads"]])
     (tmp_path / "lora" / "adapter_config.json").write_text(json.dumps(settings | {"use_dora": True}))
     refused(run_here("changed", base, tmp_path / "lora", "--dataset", texts), "is no LoRA of this model")
