@@ -49,14 +49,6 @@ def test_each_map_is_its_heads_weights() -> None:
         assert heatmap.rows == heatmap.columns == FILM
 
 
-def test_chosen_heads_keep_their_numbers() -> None:
-    chosen = report(random_maps(n_layers=2, n_heads=4), FigureOptions(layer=("1",), head=("3,0",)))
-    assert overview(chosen).title == "2 heads of layer 1"
-    assert [h.title for h in overview(chosen).maps] == ["head 3", "head 0"]
-    (heads,) = (table for table in chosen.tables if table.role == "heads")
-    assert [row[:2] for row in heads.rows] == [(1, 3), (1, 0)]
-
-
 def test_the_overview_of_several_layers_has_one_in_each_row() -> None:
     assert overview(report(random_maps(FILM[:2], n_layers=2, n_heads=6))).n_columns == 6
     assert not any(isinstance(block, HeatmapGrid) for block in report(uniform_maps()).blocks)

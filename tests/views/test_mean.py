@@ -58,8 +58,8 @@ def test_heads_and_mean_stand_in_the_order_given() -> None:
     weights: Any = shown.data["weights"]
     assert weights[:, 1] == pytest.approx(maps.weights.mean(axis=1), abs=1e-7)
     assert np.array_equal(weights[:, 2], maps.weights[:, 0])
-    one_layer = overview(show(maps, head=("0-1,mean",), layer=("0",)))
-    assert one_layer.title == "2 heads of layer 0 and the mean of 3 heads"
+    one_layer = overview(show(random_maps(n_layers=3, n_heads=3), head=("0-1,mean",), layer=("1",)))
+    assert one_layer.title == "2 heads of layer 1 and the mean of 3 heads"
 
 
 def test_one_query_of_a_mean_is_a_row() -> None:
