@@ -82,13 +82,12 @@ def test_a_label_that_nothing_tells_is_not_learned() -> None:
     assert known(last.held_out).accuracy < 0.75
 
 
-def test_same_seed_same_weights_other_seed_others() -> None:
-    one, again, other = run(), run(), run(replace(SPEC, seed=1))
-    for training in (one, again, other):
+def test_another_seed_gives_other_weights() -> None:
+    """That the same seed gives the same is tested of whole runs, byte by byte."""
+    one, other = run(), run(replace(SPEC, seed=1))
+    for training in (one, other):
         for _ in training.steps():
             pass
-    assert weights(one) == weights(again)
-    assert one.history == again.history
     assert weights(one) != weights(other)
 
 
