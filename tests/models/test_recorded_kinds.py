@@ -151,6 +151,23 @@ def test_patches_of_frames_are_windows_of_a_video() -> None:
     assert time == [*(learned := ["⟨mixed 0⟩⟨mixed 3⟩⟨mixed 6⟩"]), "ace", "bdf", *learned, "uwy", "vxz"]
 
 
+@pytest.mark.parametrize(
+    ("read", "called"),
+    [
+        (lambda states: SDPA(x := states[:, [0, 2, 4, 0, 0]], x, x, attn_mask=torch.arange(5) < 3), "⟨before 1⟩ac"),
+        (lambda states: SDPA(states[:, :1], states, states), "⟨query⟩"),
+        (lambda states: states[:, 0] + states[:, 1], "⟨before 1⟩⟨before 2⟩abcde"),
+    ],
+)
+def test_what_is_learned_stays_so_behind_attention(read: Callable[[Tensor], Tensor], called: str) -> None:
+    """Of two before the words one stands in several places as padding, or asks alone, or both give one answer."""
+    parts = {"attend": Attention(), "learned": nn.Parameter(drawn(1, 1, 2, 16))}
+    model = Module(lambda own, words: read(own.attend(torch.cat([own.learned, words], dim=1))), **parts)
+    maps = recorded(lambda: model(STATES), tokens=list("abcde"))
+    assert "".join(maps[-1].queries.pieces) == called
+    assert maps.not_seen == ""
+
+
 @pytest.mark.parametrize("n_texts", [1, 2])
 def test_states_beside_what_is_learned_are_tokens(n_texts: int) -> None:
     """Of four axes, which no map or norm has read before: what is put beside them counts as one."""
@@ -476,39 +493,35 @@ def cut(image: Tensor) -> Tensor:
     ("forward", "shape"),
     [
         (lambda own, image: own.attend(own.turn(image.flatten(2))), (2, 16, 2, 3)),
+        (lambda own, image: own.attend(own.norm(image).flatten(2).mT), (2, 16, 2, 3)),
         (lambda own, image: own.attend(own.of_patch(cut(image))), (3, 4, 6)),
     ],
 )
 def test_patches_that_a_model_cuts_itself_are_its_tokens(forward: Callable[[Any, Tensor], Tensor], shape: Any) -> None:
     """A module that only puts axes in another order does not say which of them are features."""
     parts = {"turn": Module(lambda _, states: states.mT), "attend": Attention(), "of_patch": nn.Linear(12, 16)}
+    parts["norm"] = nn.LayerNorm([16, 2, 3])
     maps = recorded(lambda: Module(forward, **parts)(drawn(4, *shape)), tokens=[list("abcdef")] * (len(shape) - 2))
     assert [one.keys.pieces for one in maps] == [tuple("abcdef")] * len(maps)
     assert maps.not_seen == ""
 
 
 def test_the_outermost_module_reads_tokens_also_if_nothing_in_it_is_learned() -> None:
-    def attend_in_another_order(_: Any, states: Tensor) -> Tensor:
-        return by_softmax(*[states[:, [4, 2, 0, 1, 3]]] * 3)
-
-    (maps,) = recorded(lambda: Module(attend_in_another_order)(STATES), tokens=list("abcde"))
-    assert maps.keys.pieces == tuple("ecabd")
+    attend = Module(lambda _, states: by_softmax(*[states[:, [4, 2, 0, 1, 3]]] * 3))
+    assert recorded(lambda: attend(STATES), tokens=list("abcde"))[0].keys.pieces == tuple("ecabd")
 
 
 def test_queries_and_keys_that_a_text_has_none_of_are_left_out() -> None:
     """As where a model packs several images into one text and asks once for each, and where a memory is still empty."""
-    asked = (
-        torch.tensor([[True] * 5, [False] * 5]),
-        torch.tensor([[True, True, False, False, False], [False, False] + [True] * 3]),
-    )
+    asked = torch.ones(2, 2, 5, dtype=torch.bool)
+    asked[0, 1] = False
 
     def forward(own: Any, states: Tensor) -> Tensor:
         states = own.attend(states) + by_softmax(states, states[:, :0], states[:, :0])
-        return SDPA(own.learned.expand(2, -1, -1), states, states, attn_mask=torch.stack(asked))
+        return SDPA(own.learned.expand(2, -1, -1), states, states, attn_mask=asked)
 
-    maps = recorded(
-        lambda: Module(forward, attend=Attention(), learned=nn.Parameter(drawn(1, 2, 16)))(drawn(2, 2, 5, 16))
-    )
+    model = Module(forward, attend=Attention(), learned=nn.Parameter(drawn(1, 2, 16)))
+    maps = recorded(lambda: model(drawn(2, 2, 5, 16)))
     assert [one.queries.pieces for one in maps[2:]] == [("⟨query⟩",), ("⟨query 0⟩", "⟨query 1⟩")]
     assert maps.not_seen == ""
 

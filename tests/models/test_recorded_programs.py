@@ -105,14 +105,9 @@ def step_by_step(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return query * key * torch.stack([*states], dim=-2)
 
 
-def by_channels(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Let features attend to features (El-Nouby et al. 2021)."""
-    return ((query.mT @ key).softmax(-1) @ value.mT).mT
-
-
 MIXES = (
     (lambda query, key, value: functional.avg_pool2d(value.mT, (1, 3), 1, (0, 1)).mT - value, "pooling"),
-    (by_channels, "linear attention"),
+    (lambda query, key, value: ((query.mT @ key).softmax(-1) @ value.mT).mT, "linear attention"),  # of channels
     (by_sigmoid, "weights that do not sum to 1"),
     (linearly, "linear attention"),
     (step_by_step, "sums of different tokens"),

@@ -146,6 +146,8 @@ class Rule:
         # over features of one token, and rows stay those of their tokens. Where tokens are summed up and it is no
         # attention, the result is a mixture, and what is known to mix them is noted: a record would otherwise seem to
         # hold all that moves between tokens.
+        if one is not None and store.varies(one, -1) and not store.recall(store.has_words, one):
+            one = nobody(one.shape)  # what is learned, and mixed with its like, is of nobody
         along = store.varies(one, -1), store.varies(two, -2) and not store.varies(two, -1)
         is_read = one is not None and not store.is_nobodys(one)
         are_both = is_read and two is not None and not store.is_nobodys(two)

@@ -225,6 +225,8 @@ class Keeper:
         store, softmax = self.at_work.store, asking.softmax
         asked = nobody((*shape[:-1], 1)) if asking.ids is None else asking.ids[..., :1]
         queries, keys = store.lay_out(asked, shape[:-1]), store.lay_out(of_keys, (*shape[:-2], shape[-1]))
+        if keys is not None:
+            queries, keys = store.recall(store.forget_learned, queries, keys)
         n_rows, n_heads = shape[:-2].numel(), shape[-3] if len(shape) > 2 else 1
         if softmax is not None and len(softmax.shape) > len(shape) and torch.Size(softmax.shape[:-2]).numel() == n_rows:
             n_heads = softmax.shape[-3]

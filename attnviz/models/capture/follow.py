@@ -385,7 +385,7 @@ class Follower:
         given, strides, what = (known[0] or NOTHING).ids, (of.args[2:3] or [()])[0], "pooling"
         if isinstance(kernel, Tensor):
             kernel, strides, what = kernel.shape[2:], of.args[3], "convolution"
-        elif given is None or len(kernel) != given.ndim - 2 or self.store.varies(given, 1):
+        elif given is None or len(kernel) != given.ndim - 2 or {*strides} != {1} or self.store.varies(given, 1):
             return self._combine(of, known)
         if given is None or self.store.varies(given, 1):  # channels come before places
             given = self.store.seed((len(states), *states.shape[2:]))[:, None].expand(states.shape)

@@ -140,6 +140,22 @@ class Store:
         """Tell whether numbers are known to be of no token."""
         return ids is not None and not self.recall(has_tokens, ids)
 
+    def find_words(self, ids: Ids) -> Bool[Tensor, ...]:
+        """Find what is of tokens, and not of what the model has learned and put beside them."""
+        learned = [number for number, family in enumerate(self.families) if family.is_learned]
+        return (ids >= 0) & ~torch.isin(family_of(ids), torch.tensor(learned, dtype=ids.dtype))
+
+    def has_words(self, ids: Ids) -> bool:
+        """Tell whether some ids are of such tokens."""
+        return bool(self.find_words(collapse(ids)).any())
+
+    def forget_learned(self, *sides: Ids) -> tuple[Ids, ...]:
+        """Take what is learned for nobody's in rows with words: beside these it is called by its place."""
+        words = [self.find_words(side) for side in sides]
+        has_none = ~torch.cat(words, dim=1).any(dim=1, keepdim=True)
+        kept = (of | has_none | (side < 0) for side, of in zip(sides, words, strict=True))
+        return tuple(torch.where(of, side, NOBODY) for side, of in zip(sides, kept, strict=True))
+
     def is_repeated(self, tensor: Tensor) -> bool:
         """Tell whether several rows [text, …] of a tensor are of the same tokens."""
         ids = (self.get(tensor) or NOTHING).ids
@@ -256,13 +272,14 @@ class Store:
         mixed = (family_of(one) == family_of(other)) & (one != other) & (one >= 0)
         if not bool(mixed.any()):
             return found, False
+        are_words = self.has_words(one[mixed])  # what is learned has no order, as two tokens that give one answer
         if is_step and is_single(one) and is_single(other):
-            return one, True
+            return one, are_words
         # All pairs of tokens meet where each side lies along an axis of its own, and none is added to its neighbour.
         are_pairs = any(_differ(one, axis) != _differ(other, axis) for axis in range(one.ndim))
         are_of_a_text = row_of(one[mixed]).equal(row_of(other[mixed]))
         made = self.put_together(torch.stack([one, other], dim=-1))
-        return torch.where(mixed, made, found), are_of_a_text and not are_pairs
+        return torch.where(mixed, made, found), are_of_a_text and are_words and not are_pairs
 
 
 def is_single(ids: Ids) -> bool:

@@ -51,7 +51,8 @@ class ModulesAtWork:
         # What stands in others and has nothing learned, as where axes are put in another order, does not say which of
         # them holds features.
         says_axes = not self.calls or next(module.parameters(), None) is not None
-        n_axes = (3, 4, 5) if isinstance(module, MAPS) else (3,) if says_axes else ()
+        is_map = isinstance(module, MAPS) and len(getattr(module, "normalized_shape", "d")) == 1
+        n_axes = (3, 4, 5) if is_map else (3,) if says_axes else ()
         tensors = [one for one in given if isinstance(one, Tensor) and one.ndim in n_axes and one.is_floating_point()]
         again = [one for one in tensors[:1] if (self.store.get(one) or NOTHING).is_copied]
         if not self.calls:
@@ -85,7 +86,8 @@ class ModulesAtWork:
         if tensor.is_nested or type(tensor) is not Tensor or torch._C._get_tracing_state() is not None:
             return
         known, shape = self.store.get(tensor), tensor.shape
-        is_new = not is_learned(tensor) and (known is None or (known.ids is None and not known.after))
+        is_lost = known is not None and known.ids is None and not known.after and tensor.ndim < 4
+        is_new = not is_learned(tensor) and (known is None or is_lost)
         if tensor.is_floating_point() and tensor.ndim in (2, *n_axes) and is_new:
             tokens = (len(tensor), 1) if tensor.ndim == 2 and len(tensor) in n_texts else shape[:-1]
             ids = self.store.seed(tokens).reshape(*shape[:-1], 1).expand(shape)

@@ -18,7 +18,7 @@ from jaxtyping import Bool
 from attnviz.display import escape_for_display, format_count
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.call import Call, PlaceIds
-from attnviz.models.capture.ids import NOBODY, Family, Store, family_of, place_of, row_of
+from attnviz.models.capture.ids import Family, Store, family_of, place_of, row_of
 from attnviz.models.recording.groups import Group
 from attnviz.models.recording.joining import find_families, number_tokens
 from attnviz.records import Tokens, name_tokens
@@ -247,9 +247,6 @@ class PassLabels:
         `text`: which one queries are of. Those of no token are learned, states of a loop, or means of a text. Several
         texts, or a text and what is no token, that stand on one axis may have been named together.
         """
-        learned = [family for family in find_families(ids) if self._families[family].is_learned]
-        is_word = (ids >= 0) & ~np.isin(family_of(ids), learned)
-        ids = np.where(is_word, ids, NOBODY) if is_word.any() else ids
         families, known = find_families(ids), ids[ids >= 0]
         if text is not None and not families:
             rows, n = self._names.tokens, int(kept.sum())
