@@ -86,7 +86,7 @@ def terminal_of_ours() -> None:
 
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-TOLD = re.compile(r"epoch (\d)/2  loss \d\.\d{3}  accuracy \d\.\d{3}  \d+ texts/s; held out: loss \d\.\d{4}, accuracy ")
+TOLD = re.compile(r"epoch (\d)/2  loss \d\.\d{3}  accuracy \d\.\d{3}  [\d,]+ texts/s; held out: loss \d\.\d{4}, acc")
 TERMINALS: dict[str, dict[str, str]] = {
     "80 columns": {"COLUMNS": "80"},
     "NO_COLOR in ASCII": {"NO_COLOR": "1", "PYTHONIOENCODING": "ascii"},

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.modules import module as hooks
 
 from attnviz.errors import InvalidRecord
@@ -240,19 +239,6 @@ def test_scores_that_fall_with_distance_are_not_forbidden() -> None:
     states = drawn(3, 1, 1, 300, 4)
     call = only(lambda: (states @ states.mT - distance).softmax(dim=-1) @ states)
     assert call.attendable.all()
-
-
-def test_columns_that_are_cut_off_are_a_sink() -> None:
-    sink = torch.tensor([0.0, 1.0, 2.0]).view(1, 3, 1, 1).expand(2, 3, 5, 1)
-
-    def scores() -> Tensor:
-        return torch.cat([STATES @ STATES.transpose(-2, -1), sink], dim=-1)
-
-    whole = scores().softmax(dim=-1)
-    call = only(lambda: functional.softmax(scores(), dim=-1)[..., :-1].to(torch.float32) @ STATES)
-    np.testing.assert_allclose(call.weights, whole[..., :5].numpy(), atol=1e-6)
-    np.testing.assert_allclose(call.sink, whole[..., 5].numpy(), atol=1e-6)
-    assert call.attendable.shape == (2, 5, 5)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
