@@ -96,12 +96,6 @@ def run_here(here: Path, capsys: pytest.CaptureFixture[str]) -> RunHere:
 
 
 @pytest.fixture
-def attnviz(run_here: RunHere) -> RunHere:
-    """Runs a command in `tmp_path` without a process of its own."""
-    return run_here
-
-
-@pytest.fixture
 def few_probes(monkeypatch: pytest.MonkeyPatch) -> None:
     """For trainings of which it does not matter how much is measured of what heads look at."""
     # Not above: pytest may read this file before it has set up what torch and our modules are imported under.

@@ -38,22 +38,22 @@ SELECTIONS: dict[str, tuple[str, set[str]]] = {
 
 
 @pytest.mark.parametrize(("options", "expected"), SELECTIONS.values(), ids=SELECTIONS)
-def test_selections(options: str, expected: set[str], attnviz: RunHere, tmp_path: Path) -> None:
+def test_selections(options: str, expected: set[str], run_here: RunHere, tmp_path: Path) -> None:
     """The record holds every layer and head, whatever is drawn."""
-    worked(attnviz("heatmap", "--text", "a film", "--dpi", "40", "--out", "drawn", *options.split()))
+    worked(run_here("heatmap", "--text", "a film", "--dpi", "40", "--out", "drawn", *options.split()))
     assert content(tmp_path).keys() == {f"drawn/{name}" for name in {*expected, "attention.safetensors"}}
     assert len(check_whole(tmp_path)) == len(expected)
 
 
-def test_several_texts_get_a_folder_each(attnviz: RunHere, tmp_path: Path) -> None:
+def test_several_texts_get_a_folder_each(run_here: RunHere, tmp_path: Path) -> None:
     drawing = ("--model", "dot", "--dpi", "40")
     files = ("layer-0-head-0.png", "attention.safetensors")
-    given = worked(attnviz("heatmap", "--text", "../one", "--text", "two/", *drawing))
+    given = worked(run_here("heatmap", "--text", "../one", "--text", "two/", *drawing))
     assert content(tmp_path).keys() == {f"attention/text-{number}/{name}" for number in (0, 1) for name in files}
     assert [line for line in given.stderr.splitlines() if "wrote" in line] == [
         f"note: wrote 2 files to attention/text-{number}/ ({files[0]} … {files[1]})" for number in (0, 1)
     ]
-    worked(attnviz("heatmap", "--dataset", "sample", "--split", "test[-3:]", "--index", "0,-1", *drawing, "--out", "b"))
+    worked(run_here("heatmap", "--dataset", "sample", "--split", "test[-3:]", "--index", "0,-1", *drawing, "-o", "b"))
     assert content(tmp_path / "b").keys() == {f"test-{number}/{name}" for number in (17, 19) for name in files}
 
 
@@ -61,11 +61,11 @@ def test_several_texts_get_a_folder_each(attnviz: RunHere, tmp_path: Path) -> No
     "options",
     ["--format svg,pdf --heads 1", "--causal --annotate --scale log --heads 2", "--title $x$ --cmap mako --dpi 60"],
 )
-def test_a_record_is_drawn_again_byte_for_byte(options: str, attnviz: RunHere, tmp_path: Path) -> None:
+def test_a_record_is_drawn_again_byte_for_byte(options: str, run_here: RunHere, tmp_path: Path) -> None:
     asked = options.split()
-    first = worked(attnviz("heatmap", "--text", "猫 sat on 😀", *asked))
+    first = worked(run_here("heatmap", "--text", "猫 sat on 😀", *asked))
     look = [word for word in asked if word not in ("--heads", "1", "2", "--causal")]
-    assert worked(attnviz("render", "attention/attention.safetensors", "--out", "again", *look)).stdout == first.stdout
+    assert worked(run_here("render", "attention/attention.safetensors", "--out", "again", *look)).stdout == first.stdout
     drawn = {path.name: path.read_bytes() for path in (tmp_path / "attention").iterdir()}
     del drawn["attention.safetensors"]
     assert {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()} == drawn
@@ -100,7 +100,7 @@ def record(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("few_probes", "in_this_process", "record", "undrawn")
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_prints_in_every_way(command: str, attnviz: RunHere, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_prints_in_every_way(command: str, run_here: RunHere, monkeypatch: pytest.MonkeyPatch) -> None:
     """The results of one run, written in each way."""
     printed: dict[str, str] = {}
 
@@ -110,7 +110,7 @@ def test_every_command_prints_in_every_way(command: str, attnviz: RunHere, monke
         return printed["csv"]
 
     monkeypatch.setattr(printing, "write_documents", write)
-    assert worked(attnviz(*COMMANDS[command], "--print", "csv")).stdout == printed["csv"]
+    assert worked(run_here(*COMMANDS[command], "--print", "csv")).stdout == printed["csv"]
     assert json.loads(printed["json"])["schema"] == 1
     assert len(printed["brief"]) <= 4096
     (first, *_) = json.loads(printed["brief"])["reports"]
@@ -125,26 +125,26 @@ def test_every_command_prints_in_every_way(command: str, attnviz: RunHere, monke
     assert printed["latex"].count("\\begin{") == printed["latex"].count("\\end{") > 0
 
 
-def test_short_forms_are_the_same(attnviz: RunHere) -> None:
-    assert attnviz("measures", "--json").stdout == attnviz("measures", "--print", "json").stdout != ""
-    assert attnviz("measures", "-q").stdout == ""
+def test_short_forms_are_the_same(run_here: RunHere) -> None:
+    assert run_here("measures", "--json").stdout == run_here("measures", "--print", "json").stdout != ""
+    assert run_here("measures", "-q").stdout == ""
 
 
-def test_rows_of_heads_are_named_by_model_and_text(attnviz: RunHere) -> None:
-    header, first, *_ = csv.reader(worked(attnviz(*COMMANDS["heatmap"], "--print", "csv")).stdout.splitlines())
+def test_rows_of_heads_are_named_by_model_and_text(run_here: RunHere) -> None:
+    header, first, *_ = csv.reader(worked(run_here(*COMMANDS["heatmap"], "--print", "csv")).stdout.splitlines())
     assert header == ["model", "text", "layer", "head", "measure", "unit", "value"]
     assert first[:6] == ["multi:2", "“not a good film”", "0", "0", "entropy", "nats"]
 
 
 @pytest.mark.parametrize("asked", [("--json", "--print", "csv"), ("--print", "table", "-q"), ("-q", "--json")])
-def test_one_thing_at_a_time(asked: tuple[str, ...], attnviz: RunHere) -> None:
-    refused(attnviz("heatmap", *TEXT, *asked), "exclude each other. Leave one of them out.")
+def test_one_thing_at_a_time(asked: tuple[str, ...], run_here: RunHere) -> None:
+    refused(run_here("heatmap", *TEXT, *asked), "exclude each other. Leave one of them out.")
 
 
-def test_a_brief_answer_keeps_its_size_whatever_there_is_to_say(attnviz: RunHere, tmp_path: Path) -> None:
+def test_a_brief_answer_keeps_its_size_whatever_there_is_to_say(run_here: RunHere, tmp_path: Path) -> None:
     """Of 270 heads the first rows, and how many there are."""
     store.save(random_maps(n_layers=27, n_heads=10), tmp_path / "many.safetensors")
-    printed = worked(attnviz("render", "many.safetensors", "--dpi", "30", "--print", "brief")).stdout
+    printed = worked(run_here("render", "many.safetensors", "--dpi", "30", "--print", "brief")).stdout
     assert len(printed) <= 4096
     (one,) = json.loads(printed)["reports"]
     heads = one["tables"]["heads"]
@@ -184,29 +184,29 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ids=lambda command: command[0],
 )
 def test_every_command_with_a_page_opens_it(
-    command: tuple[str, ...], attnviz: RunHere, tmp_path: Path, opened: list[str]
+    command: tuple[str, ...], run_here: RunHere, tmp_path: Path, opened: list[str]
 ) -> None:
     """Beside pictures."""
-    worked(attnviz(*command, "--out", "a", "--open"))
+    worked(run_here(*command, "--out", "a", "--open"))
     assert opened == [(tmp_path / "a" / "attention.html").as_uri()]
     assert any((tmp_path / "a").glob("*.png"))
 
 
-def test_what_writes_no_page_opens_none(attnviz: RunHere, opened: list[str]) -> None:
+def test_what_writes_no_page_opens_none(run_here: RunHere, opened: list[str]) -> None:
     part = ("--dataset", "sample", "--split", "train[:3]", "--null", "none", "--shard", "1/2")
-    run = worked(attnviz("survey", "--model", "multi:2", *part, "--open"))
+    run = worked(run_here("survey", "--model", "multi:2", *part, "--open"))
     assert "no page was written that --open could show" in run.stderr
     assert opened == []
 
 
-def test_of_several_texts_the_index_is_shown(attnviz: RunHere, tmp_path: Path, opened: list[str]) -> None:
-    worked(attnviz("heatmap", "--text", SENTENCE, "--text", "the film", "--heads", "2", "--out", "a", "--open"))
+def test_of_several_texts_the_index_is_shown(run_here: RunHere, tmp_path: Path, opened: list[str]) -> None:
+    worked(run_here("heatmap", "--text", SENTENCE, "--text", "the film", "--heads", "2", "--out", "a", "--open"))
     pages = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.html"))
     assert pages == ["a/index.html", "a/text-0/attention.html", "a/text-1/attention.html"]
     assert opened == [(tmp_path / "a" / "index.html").as_uri()]
 
 
-def test_no_browser_is_told_and_no_failure(attnviz: RunHere, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_browser_is_told_and_no_failure(run_here: RunHere, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda _: False)
-    run = worked(attnviz("heatmap", "--text", SENTENCE, "--heads", "2", "--open", "--table", "none"))
+    run = worked(run_here("heatmap", "--text", SENTENCE, "--heads", "2", "--open", "--table", "none"))
     assert "no browser could be opened; the page is attention/attention.html" in run.stderr

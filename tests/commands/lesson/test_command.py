@@ -27,9 +27,9 @@ def test_a_lesson_is_one_small_file_that_opens_offline(write: Write) -> None:
     assert len(tokens) == 24
 
 
-def test_the_same_lesson_twice_is_the_same_bytes(attnviz: RunHere, tmp_path: Path) -> None:
+def test_the_same_lesson_twice_is_the_same_bytes(run_here: RunHere, tmp_path: Path) -> None:
     for out in ("a.html", "b"):
-        worked(attnviz("lesson", SENTENCE, "--out", out))
+        worked(run_here("lesson", SENTENCE, "--out", out))
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b/lesson.html").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "b"]
 
@@ -56,30 +56,30 @@ def test_the_language_is_that_of_the_page(write: Write) -> None:
     ],
 )
 def test_what_is_no_lesson_is_refused_in_a_line(
-    arguments: tuple[str, ...], said: str, attnviz: RunHere, tmp_path: Path
+    arguments: tuple[str, ...], said: str, run_here: RunHere, tmp_path: Path
 ) -> None:
-    refused(attnviz("lesson", *arguments, "--out", "lesson.html"), said)
+    refused(run_here("lesson", *arguments, "--out", "lesson.html"), said)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_long_sentence_is_cut_where_that_is_asked_for(attnviz: RunHere, tmp_path: Path) -> None:
-    worked(attnviz("lesson", f"{LONG} and more", "--max-tokens", "24", "--out", "l.html"))
+def test_a_long_sentence_is_cut_where_that_is_asked_for(run_here: RunHere, tmp_path: Path) -> None:
+    worked(run_here("lesson", f"{LONG} and more", "--max-tokens", "24", "--out", "l.html"))
     assert page_content(tmp_path / "l.html")["cut"] == 2
 
 
-def test_a_sentence_that_the_model_cannot_read_is_said_to_be(attnviz: RunHere, tmp_path: Path) -> None:
-    ran = worked(attnviz("lesson", "猫 坐 垫子", "--lang", "zh", "--out", "l.html"))
+def test_a_sentence_that_the_model_cannot_read_is_said_to_be(run_here: RunHere, tmp_path: Path) -> None:
+    ran = worked(run_here("lesson", "猫 坐 垫子", "--lang", "zh", "--out", "l.html"))
     assert "are not in the vocabulary (read as [UNK])" in ran.stderr
     found = page_content(tmp_path / "l.html")
     assert found["mostlyUnknown"] is True
     assert found["nUnknown"] == found["nTokens"]
 
 
-def test_a_model_beside_that_reads_other_tokens_is_left_out(attnviz: RunHere, tmp_path: Path) -> None:
-    ran = worked(attnviz("lesson", "5 a3 b7 12", "--beside", "recall:1", "--out", "l.html"))
+def test_a_model_beside_that_reads_other_tokens_is_left_out(run_here: RunHere, tmp_path: Path) -> None:
+    ran = worked(run_here("lesson", "5 a3 b7 12", "--beside", "recall:1", "--out", "l.html"))
     assert "note: recall:1 cuts the text into other tokens, and is left out" in ran.stderr
     assert len(page_content(tmp_path / "l.html")["models"]) == 1
-    worked(attnviz("lesson", "片子不错", "--model", "multi-zh", "--out", "l.html"))
+    worked(run_here("lesson", "片子不错", "--model", "multi-zh", "--out", "l.html"))
     assert [model["name"] for model in page_content(tmp_path / "l.html")["models"]] == ["multi-zh", "single-zh"]
 
 

@@ -60,7 +60,7 @@ def press_ctrl_c_twice(training: Training) -> None:
 
 @pytest.mark.usefixtures("few_probes", "drawn_once")
 def test_ctrl_c_ends_the_step_and_twice_breaks_it_off(
-    run: Path, attnviz: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Path, run_here: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Left three times and gone on with: each time the truth about the folder, and at last the same bytes."""
     for n_done, press, said in (
@@ -70,13 +70,13 @@ def test_ctrl_c_ends_the_step_and_twice_breaks_it_off(
     ):
         with monkeypatch.context() as patch:
             after_step(patch, n_done, press)
-            left = attnviz(*TINY, "--resume")
+            left = run_here(*TINY, "--resume")
         assert (left.exit_code, left.out) == (130, b"")
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, "a run gives the signal back"
         assert noted(left)[-2:] == said or not said
         assert (tmp_path / "model/training.safetensors").exists()
         assert (tmp_path / "model/model.safetensors").exists() == (n_done > 5)
-    assert noted(worked(attnviz(*TINY, "--resume")))[1] == "going on after step 5 of 10"
+    assert noted(worked(run_here(*TINY, "--resume")))[1] == "going on after step 5 of 10"
     assert content(tmp_path / "model") == content(run)
 
 
@@ -96,17 +96,17 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 @pytest.mark.usefixtures("few_probes", "drawn_once")
 @pytest.mark.parametrize("given", COMMANDS.values(), ids=COMMANDS)
 def test_the_command_on_the_card_makes_the_model_again(
-    given: tuple[str, ...], attnviz: RunHere, tmp_path: Path
+    given: tuple[str, ...], run_here: RunHere, tmp_path: Path
 ) -> None:
     rows = "".join(f'film {n} was good,1,"nor, this"\nfilm {n} was bad,0,"not this"\n' for n in range(20))
     (tmp_path / "a $(touch b) [c] | *d* `e`.csv").write_text(f"my_words <b>,label,text\n{rows}", encoding="utf-8")
-    worked(attnviz(*given))
+    worked(run_here(*given))
     card = (tmp_path / "model/README.md").read_text(encoding="utf-8")
     (cell,) = re.findall(r"^\| command \| (.*) \|$", card, flags=re.MULTILINE)
     # As a reader of the rendered card copies it, cut as a shell cuts it.
     rendered = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", unescape(re.sub("</?span>", "", cell)))
     program, *words = shlex.split(rendered)
     assert (program, words[0]) == ("attnviz", "train")
-    worked(attnviz(*words, "--out", "again"))
+    worked(run_here(*words, "--out", "again"))
     assert content(tmp_path / "again") == content(tmp_path / "model")
     assert {path.name for path in tmp_path.iterdir()} == {"model", "again", "a $(touch b) [c] | *d* `e`.csv"}
