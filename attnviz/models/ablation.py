@@ -134,7 +134,7 @@ def average_heads(
 
     def add(layer: int, states: Tensor) -> Tensor:
         nonlocal n_tokens
-        states_of_tokens = states.detach().flatten(0, -2).double()
+        states_of_tokens = states.detach().flatten(0, -2).cpu().double()
         totals[layer] = totals[layer] + states_of_tokens.sum(dim=0)
         n_tokens += len(states_of_tokens) if layer == 0 else 0
         return states

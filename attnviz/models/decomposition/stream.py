@@ -98,14 +98,14 @@ class Stream:
         Raises InvalidModel where their softmax misses a weight by more than 5·10⁻⁶.
         """
         block = self.blocks[head.layer]
-        attendable = block.attention.attendable[query]
+        attendable = block.attention.attendable[query].cpu()
         # A key is made of the state at its own token only. So one gradient, of the sum of all scores, holds the
         # gradient of each score in the row of its key, and the parts at a token are the parts of its score.
         (scores,) = _score_keys(block, head, query, block.attention.key)
         found = self._split(scores[attendable].sum(), block.state, head.layer)
         if (bias := self.bias_of(head, query)) is not None:
             found.constants[:] += bias
-        weights = soften(found.totals, attendable.cpu().numpy())
+        weights = soften(found.totals, attendable.numpy())
         missed = float(np.abs(weights - self.weights_of(head, query)).max())
         self._check(missed, WEIGHT_TOLERANCE, f"the weights of head {head}")
         return found
@@ -262,8 +262,8 @@ def soften(scores: Float64[np.ndarray, "*row token"], attendable: Bool[np.ndarra
 
 def _score_keys(block: StreamBlock, head: HeadName, query: int, key: Tensor) -> Float64[Tensor, "text token"]:
     """Return a query's scores, the query held, without what is added by distance."""
-    of_query = block.attention.query.detach()[0, head.head, query].double()
-    scores: Tensor = key[:, block.group_of(head.head, key[0])].double() @ of_query * block.attention.scale
+    of_query = block.attention.query.detach()[0, head.head, query].cpu().double()
+    scores: Tensor = key[:, block.group_of(head.head, key[0])].cpu().double() @ of_query * block.attention.scale
     return scores
 
 

@@ -122,7 +122,7 @@ class Continuation:
             given["logits_to_keep"] = n_logits
         with enough_memory(), torch.inference_mode(), others_failure(self._model.name):
             logits = headed(**given, past_key_values=self._cache).logits[0, -n_logits:]
-            found: np.ndarray = logits.double().log_softmax(dim=-1).cpu().numpy()
+            found: np.ndarray = logits.cpu().double().log_softmax(dim=-1).numpy()
         return_gaps()  # around what the cache keeps of each layer
         check_finite(found)
         return found

@@ -144,8 +144,8 @@ class TunedPair:
         Of numbers, and of states where there is no answer, it is the mean square of the difference.
         """
         if not self._chooses:
-            return float(((goal - answer).double() ** 2).mean())
-        known, other = goal.double().log_softmax(-1), answer.double().log_softmax(-1)
+            return float(((goal - answer).cpu().double() ** 2).mean())
+        known, other = (each.cpu().double().log_softmax(-1) for each in (goal, answer))
         return float((known.exp() * (known - other)).sum(-1).mean())
 
     def draw_noise(self, seed: int) -> Weights:
