@@ -118,7 +118,7 @@ class Follower:
         elif of.name == "bernoulli":  # what dropout multiplies with
             share = of.args[1] if len(of.args) > 1 and isinstance(of.args[1], float) else 0.5
             self.store.put(of.result, Known(None, dropped=1 - share))
-        elif not is_read and is_learned(of.tensors[0]) and all(map(is_no_state, of.tensors)):
+        elif not is_read and is_learned(of.tensors[0]) and all(map(_is_no_state, of.tensors)):
             for result in of.results:
                 self.store.put(result, Known(nobody(result.shape)))
         elif is_read or of.name in CONVOLUTIONS:
@@ -229,7 +229,7 @@ class Follower:
             take = lambda whole: again(whole, *where, **named)  # noqa: E731 - and holds no tensor alive
             self._parts[of.result] = weakref.ref(source), take
         if not any(known):
-            if is_learned(source) and all(map(is_no_state, of.tensors)) and isinstance(of.result, Tensor):
+            if is_learned(source) and all(map(_is_no_state, of.tensors)) and isinstance(of.result, Tensor):
                 self.store.put(of.result, Known(nobody(of.result.shape)))
             return
         if known[0] is not None and known[0].numbers is not None and _takes_numbers_apart(of):
@@ -314,7 +314,7 @@ class Follower:
         """
         # What is not known stays so, whatever is learned that is put beside it.
         numbers = list(list_tensors(given))
-        is_unknown = any(each is None and not is_no_state(of) for of, each in zip(numbers, shadows, strict=True))
+        is_unknown = any(each is None and not _is_no_state(of) for of, each in zip(numbers, shadows, strict=True))
         if all(each is None or (is_unknown and self.store.is_nobodys(each)) for each in shadows):
             return None
         kind = next(each.dtype for each in shadows if each is not None)
@@ -425,7 +425,7 @@ def _join(known: Sequence[Known | None]) -> Known:
     return found._replace(since=max((each.since for each in known if each is not None), default=0))
 
 
-def is_no_state(tensor: Tensor) -> bool:
+def _is_no_state(tensor: Tensor) -> bool:
     """Tell whether a tensor of which nothing is known is learned, or holds no features of several tokens."""
     return is_learned(tensor) or tensor.ndim < 2 or not tensor.is_floating_point()
 
