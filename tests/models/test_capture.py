@@ -72,18 +72,29 @@ def test_paths_and_passes() -> None:
     assert places(captured(lambda: own(states))) == [(0, "layers.0.0")] * 2
 
 
-def test_a_pass_that_fails_is_over() -> None:
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
+def test_a_pass_that_fails_is_over(kind: type[BaseException]) -> None:
+    """Of what is interrupted torch lets no module end, and whoever goes on is the one around them."""
     own, states = model(), drawn(50, 1, 3, 16)
 
     def fail(*_: object) -> None:
-        raise ValueError("a bug of the model")
+        raise kind("a bug of the model")
+
+    class Trying(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = own
+
+        def forward(self, states: Tensor) -> Tensor:
+            with own.layers[0][1].register_forward_hook(fail), pytest.raises(kind, match="a bug of the model"):
+                self.inner(states)
+            return states
 
     def run() -> None:
-        with own.layers[0][1].register_forward_hook(fail), pytest.raises(ValueError, match="a bug of the model"):
-            own(states)
+        Trying()(states)
         own(states)
 
-    assert places(captured(run)) == [(0, "layers.0.0"), (1, "layers.0.0"), (1, "layers.1.0")]
+    assert places(captured(run)) == [(0, "inner.layers.0.0"), (1, "layers.0.0"), (1, "layers.1.0")]
 
 
 def test_two_threads_capture_each_their_own() -> None:

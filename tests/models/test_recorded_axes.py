@@ -441,6 +441,25 @@ def test_hops_of_a_memory_network_are_all_seen() -> None:
     np.testing.assert_allclose(found.weights[0, 0], torch.cat(model.weights).numpy(), atol=1e-6)
 
 
+@pytest.mark.parametrize("n_texts", [1, 2])
+@pytest.mark.parametrize("of_distances", [nn.Embedding(2 * N, 8), nn.Parameter(drawn(9, 2 * N, 8)).__getitem__])
+def test_vectors_of_distances_are_no_keys(of_distances: Any, n_texts: int) -> None:
+    """They are added to scores and to values (Shaw et al. 2018). Each was a text, or a text was given their names."""
+
+    def forward(own: Any, states: Tensor) -> Any:
+        query, key, value = (one(states).view(n_texts, N, 2, 8).transpose(1, 2) for one in (own.q, own.k, own.v))
+        vectors = of_distances(torch.arange(N) - torch.arange(N)[:, None] + N - 1)
+        weights = (query @ key.mT + torch.einsum("bhqd,qkd->bhqk", query, vectors)).softmax(-1)
+        return weights @ value + torch.einsum("bhqk,qkd->bhqd", weights, vectors)
+
+    names = [[f"{word}{text}" for word in WORDS] for text in range(n_texts)]
+    maps = recorded(lambda: Module(forward, **linears(q=16, k=16, v=16))(drawn(4, n_texts, N, 16)), tokens=names)
+    assert [(one.weights.shape, [*one.keys.pieces], one.provenance.facts.guess) for one in maps] == [
+        ((1, 2, N, N), of_text, "") for of_text in names
+    ]
+    assert not maps.not_seen
+
+
 def test_gates_and_soft_words_are_none_of_ours() -> None:
     def mix_experts(own: Any, states: Tensor) -> Any:
         gates = own.gate(states).softmax(-1)  # token, expert
@@ -456,7 +475,8 @@ def test_gates_and_soft_words_are_none_of_ours() -> None:
 
     def attend_to_layers(own: Any, states: Tensor) -> Any:
         layers = torch.stack([states, own.gate(states)], 1)
-        return SDPA(layers, layers, layers)
+        wide = layers.unsqueeze(1)
+        return SDPA(layers, layers, layers) + SDPA(wide, wide, wide)[:, 0]  # by its parts, and as a kernel
 
     experts = nn.ModuleList(nn.Linear(16, 16) for _ in range(3))
     for model in (

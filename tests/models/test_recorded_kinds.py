@@ -408,17 +408,24 @@ def in_copies(own: Any, states: Tensor) -> Tensor:
     return (weights.repeat(1, 1, 16) * states).sum(1)
 
 
+def in_heads(own: Any, states: Tensor) -> Tensor:
+    """Cut features into heads before they are mapped and divided, as much code to learn from does."""
+    parts = own.part(states.view(1, 5, 2, 8)).transpose(1, 2)
+    return SDPA(parts / torch.tensor([2.0]), parts, parts)
+
+
 @pytest.mark.parametrize(
     ("forward", "queries", "keys"),
     [
         (by_einsum, ("abcde",), ("abcde",)),
+        (in_heads, ("abcde",), ("abcde",)),
         (along_edges, ("abcde",), ("abcde",)),
         (among_patches, tuple("abcde"), ("⟨before 1⟩ab", "abc", "bcd", "cde", "de⟨after 1⟩")),
         (in_copies, ("⟨query⟩",), ("abcde",)),
     ],
 )
 def test_states_that_a_model_is_given_keep_their_names(forward: Any, queries: Any, keys: Any) -> None:
-    maps = recorded(lambda: Module(forward, **linears(score=1))(STATES), tokens=list("abcde"))
+    maps = recorded(lambda: Module(forward, part=nn.Linear(8, 8), **linears(score=1))(STATES), tokens=list("abcde"))
     assert tuple("".join(one.queries.pieces) for one in maps) == queries
     assert tuple("".join(one.keys.pieces) for one in maps) == keys
 

@@ -103,6 +103,9 @@ class Rule:
         self, weights: Tensor, known: Known, of_values: Known, width: int, is_sum: bool = False
     ) -> Known | None:
         """Return what is known of weights [… query key] times values [… key width], where that is attention."""
+        if self._is_beside(known, of_values.ids):
+            ids = None if known.ids is None else known.ids[..., :1].expand(*weights.shape[:-1], width)
+            return Known(ids, known.after | of_values.after)
         if not self._weighs(weights, known, of_values.ids):
             return None
         # A score has two names: `ids` are the tokens of the left side of the product that it comes of, `columns` those
@@ -184,6 +187,17 @@ class Rule:
         return Known(ids, after, softmax, across)
 
     # --- which products are attention ---------------------------------------------------------------------------------
+
+    def _is_beside(self, known: Known, ids: Ids | None) -> bool:
+        """Tell whether weights are multiplied with what is no state of the keys that their scores name.
+
+        That is what is learned, or differs by the query, as vectors of distances do (Shaw et al. 2018).
+        """
+        keys, varies = known.columns, self._store.varies
+        if known.softmax is None or ids is None or not varies(keys, -1):
+            return False
+        rows = range(ids.ndim - 2)
+        return self._store.is_nobodys(ids) or any(varies(ids, axis) > varies(keys, axis) for axis in rows)
 
     def _weighs(self, weights: Tensor, known: Known, ids: Ids | None) -> bool:
         """Tell whether the left side of a product holds weights, and the right side states of different tokens."""

@@ -135,9 +135,11 @@ class Follower:
         known = {tensor: own for tensor in of.tensors if (own := self.store.get(tensor)) is not None}
         since = next(self._count)  # of several that are taken out for one operator none is the last
         for tensor, own in known.items():
-            if own.numbers is not None and len(of.tensors) > 1 and of.name not in MOVES:
-                others = (each.ids for each in known.values() if each is not own)
-                if all(map(self.store.is_nobodys, others)) and self.store.recall(tell_more, own.numbers, own.ids):
+            others = [each for each in of.tensors if each is not tensor and each.ndim]
+            are_vectors = 0 < len(others) == len(of.tensors) - 1  # and neither single numbers nor the tensor itself
+            if own.numbers is not None and are_vectors and of.name not in MOVES:
+                ids = (known[each].ids for each in others if each in known)
+                if all(map(self.store.is_nobodys, ids)) and self.store.recall(tell_more, own.numbers, own.ids):
                     own = Known(own.numbers, own.after)
             if not own.since:
                 self.store.put(tensor, own._replace(since=since))
@@ -418,7 +420,7 @@ def _join(known: Sequence[Known | None]) -> Known:
     found = NOTHING
     for each in filter(None, known):
         softmax = each if found.softmax is None else found
-        columns = found.columns if each.columns is None else each.columns
+        columns = each.columns if found.columns is None else found.columns
         dropped = max(found.dropped, each.dropped)
         numbers = found.numbers if each.numbers is None else each.numbers
         found = Known(None, found.after | each.after, softmax.softmax, columns, dropped, softmax.allowed, numbers)

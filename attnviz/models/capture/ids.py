@@ -289,10 +289,13 @@ def is_single(ids: Ids) -> bool:
 
 
 def tell_more(numbers: Ids, ids: Ids | None) -> bool:
-    """Tell whether numbers differ where tokens do not, also those of one feature."""
+    """Tell whether numbers differ where tokens do not, each alone or as those of a row that is one token."""
     if ids is None or _differ(ids, -1):
         return False
-    return len(torch.unique(ids[..., 0])) < len(torch.unique(numbers[..., 0]))
+    n_tokens, firsts = len(torch.unique(ids[..., 0])), numbers[..., 0]
+    # Several numbers of one of a row's tokens are the features of a head.
+    are_heads = numbers.shape[-1] > 1 and n_tokens > len(torch.unique(row_of(firsts)))
+    return not are_heads and n_tokens < len(torch.unique(firsts))
 
 
 def _differ(ids: Ids, axis: int) -> bool:

@@ -13,7 +13,7 @@ from attnviz.commands.batch.run import PROGRESS, batch
 from attnviz.commands.batch.spec import BatchSpec, DiffSpec
 from attnviz.errors import DifferencesFound, InvalidConfig, InvalidOption, InvalidSource
 from attnviz.options import build
-from attnviz.running import Result
+from attnviz.running import Progress, Result
 from attnviz.store.manifest import NAME, PAGE, Entry, File, Manifest
 from tests import events
 from tests.commands.batch.batches import run_batch
@@ -40,7 +40,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def run(config: Path, **more: Any) -> tuple[dict[str, str], Result]:
-    return run_batch(config, out=str(config.parent / "out"), **{"workers": 1, **more})
+    return run_batch(config, **{"out": str(config.parent / "out"), "workers": 1, **more})
 
 
 def manifest_of(config: Path) -> Manifest:
@@ -85,16 +85,18 @@ def test_force_makes_everything_and_the_same(config: Path, monkeypatch: pytest.M
 
 
 def test_a_run_that_was_broken_off_goes_on(config: Path) -> None:
-    """As a killed one leaves it: no manifest, but the entry of what was done, and half a picture of what was not."""
-    run(config)
-    whole, out = content(config.parent / "out"), config.parent / "out"
-    manifest = from_file(out / NAME)
-    (out / NAME).unlink()
-    (out / PROGRESS).mkdir()
-    (out / PROGRESS / "one.json").write_bytes(to_bytes(replace(manifest, jobs=manifest.jobs[:1])))
-    (out / "two/layer-0-head-0.png").write_bytes(b"half")
-    assert run(config)[0] == {"one": "unchanged", "two": "made"}
-    assert content(out) == whole
+    """When one of its two jobs was told to be done. There is no manifest, and half a picture of the other job."""
+    whole, out = config.parent / "whole", config.parent / "out"
+    run(config, out=str(whole))
+    events = batch(build(BatchSpec, configs=(str(config),), out=str(out), workers=1))
+    done = next(each.latest for each in events if isinstance(each, Progress))
+    del events  # which goes no further
+    (other,) = {"one", "two"} - {done}
+    assert not (out / NAME).exists()
+    (out / other).mkdir(exist_ok=True)
+    (out / other / "layer-0-head-0.png").write_bytes(b"half")
+    assert run(config)[0] == {done: "unchanged", other: "made"}
+    assert content(out) == content(whole)
 
 
 def test_what_a_job_made_before_it_failed_is_known_to_the_next_run(config: Path) -> None:
@@ -128,14 +130,18 @@ def test_a_manifest_of_somebody_else_removes_and_writes_nothing_outside(config: 
     assert (tmp_path / "secret.txt").read_bytes() == b"secret"
 
 
-def test_a_folder_of_progress_that_is_a_link_is_not_followed(config: Path, tmp_path: Path) -> None:
-    (tmp_path / "theirs").mkdir()
-    (tmp_path / "theirs/one.json").write_bytes(b"{}")
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / PROGRESS).symlink_to("../theirs")
+def test_a_folder_of_progress_or_of_a_job_that_is_a_link_is_not_followed(config: Path, tmp_path: Path) -> None:
+    theirs, out = tmp_path / "theirs", tmp_path / "out"
+    theirs.mkdir()
+    (theirs / "one.json").write_bytes(b"{}")
+    out.mkdir()
+    (out / PROGRESS).symlink_to("../theirs")
     with pytest.raises(InvalidOption, match="is a symbolic link, which is not followed"):
         run(config)
-    assert (tmp_path / "theirs/one.json").read_bytes() == b"{}"
+    (out / PROGRESS).unlink()
+    (out / "one").symlink_to("../theirs")
+    assert run(config)[0] == {"one": "failed", "two": "made"}
+    assert content(theirs) == {"one.json": b"{}"}
 
 
 @pytest.mark.parametrize("name", [NAME, PAGE])
