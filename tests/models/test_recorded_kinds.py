@@ -477,6 +477,7 @@ def test_every_key_has_a_name(model: nn.Module, keys: str, n_seen: int) -> None:
     ("forward", "shape"),
     [
         (lambda own, series: own.attend(own.embed(series.unsqueeze(-1))), (1, 5)),
+        (lambda own, table: own.attend(torch.stack([own.embed(one) for one in table.split(1, 1)], 1)), (1, 5)),
         (lambda own, series: own.by_softmax(own.of_two(series.unfold(-1, 2, 2)).flatten(0, 1)), (1, 1, 10)),
         (lambda own, series: own.attend(own.of_time(series.mT)), (1, 7, 5)),  # its variables (Liu et al. 2024)
         (lambda own, series: own.stack(torch.cat([own.learned, own.of_time(series.mT)], dim=1)), (1, 7, 3)),

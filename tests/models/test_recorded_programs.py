@@ -15,7 +15,7 @@ import attnviz
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture import captured as kernels
 from tests.models.captures import SDPA, captured, drawn, lying, recorded
-from tests.models.structures import STATES, Attention, Mix, Stack, by_softmax
+from tests.models.structures import STATES, Attention, Mix, Module, Stack, by_softmax, linears
 
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit", "ignore::torch.jit.TracerWarning")
 MADE = "what mixes tokens otherwise, and so has no weights that sum to 1: "
@@ -120,6 +120,20 @@ def test_what_attends_without_a_softmax_is_named(mix: Mix, name: str, states: Te
     maps = recorded(lambda: Stack([Attention(), Attention(mix=mix), Attention(mix=mix)])(states))
     assert maps.not_seen == f"Not in here: {MADE}layers.1 ({name}), layers.2 ({name})."
     assert [one.queries.pieces for one in maps] == [tuple("01234")] * len(states)
+
+
+def test_sums_over_the_edges_of_a_graph_are_named() -> None:
+    """As a graph library writes attention, with the way to a record of it."""
+
+    def along(own: Any, nodes: Tensor, edges: Tensor) -> Tensor:
+        states, (source, target) = own.token(nodes), edges
+        shares = own.score(states[source] + states[target]).exp()
+        shares = shares / torch.zeros(5, 1).index_add(0, target, shares)[target]
+        return torch.zeros_like(states).index_add(0, target, shares * states[source])
+
+    edges = torch.tensor([[0, 1, 2, 3, 4, 0], [1, 2, 3, 4, 0, 2]])
+    with pytest.raises(InvalidRecord, match=r"sums over edges, whose weights attnviz.from_attentions\(\(edge_index"):
+        recorded(lambda: Module(along, **linears(token=16, score=1))(STATES[0], edges))
 
 
 def test_rotated_queries_and_products_of_weights_are_nothing_of_the_kind() -> None:

@@ -435,8 +435,8 @@ def _is_no_state(tensor: Tensor) -> bool:
 def _takes_numbers_apart(of: Operation) -> bool:
     """Tell whether a model takes a column out of a table [row, column] that it was given."""
     source = of.tensors[0]
-    is_cut = of.name in ("slice", "select") and (of.args[1:2] or [0])[0] % source.ndim == 1
-    return is_cut and source.ndim == 2 and of.result.numel() == len(source)
+    is_cut = of.name in TAKING and source.ndim == 2 and of.arguments.get("dim", 0) % 2 == 1
+    return is_cut and of.results[0].numel() == len(source)
 
 
 def _fits(shape: Sequence[int], into: Sequence[int]) -> bool:
