@@ -30,7 +30,6 @@ from attnviz.models.capture.ids import (
     is_single,
     nobody,
     reshape,
-    tell_more,
 )
 
 SHAPED = {"view", "_unsafe_view", "_reshape_alias", "reshape"}
@@ -139,7 +138,7 @@ class Follower:
             are_vectors = 0 < len(others) == len(of.tensors) - 1  # and neither single numbers nor the tensor itself
             if own.numbers is not None and are_vectors and of.name not in MOVES:
                 ids = (known[each].ids for each in others if each in known)
-                if all(map(self.store.is_nobodys, ids)) and self.store.recall(tell_more, own.numbers, own.ids):
+                if all(map(self.store.is_nobodys, ids)) and self.store.are_tokens(own.numbers, own.ids):
                     own = Known(own.numbers, own.after)
             if not own.since:
                 self.store.put(tensor, own._replace(since=since))
@@ -234,9 +233,6 @@ class Follower:
             if is_learned(source) and all(map(_is_no_state, of.tensors)) and isinstance(of.result, Tensor):
                 self.store.put(of.result, Known(nobody(of.result.shape)))
             return
-        if known[0] is not None and known[0].numbers is not None and _takes_numbers_apart(of):
-            known = [Known(known[0].numbers), *known[1:]]
-            self.store.put(source, known[0])  # type: ignore[arg-type]
         joined = _join(known)
         if of.function.is_view or of.name in SHAPED:
             shadows = [getattr(self.store.get(source) or NOTHING, plane) for plane in PLANES]
@@ -430,13 +426,6 @@ def _join(known: Sequence[Known | None]) -> Known:
 def _is_no_state(tensor: Tensor) -> bool:
     """Tell whether a tensor of which nothing is known is learned, or holds no features of several tokens."""
     return is_learned(tensor) or tensor.ndim < 2 or not tensor.is_floating_point()
-
-
-def _takes_numbers_apart(of: Operation) -> bool:
-    """Tell whether a model takes a column out of a table [row, column] that it was given."""
-    source = of.tensors[0]
-    is_cut = of.name in TAKING and source.ndim == 2 and of.arguments.get("dim", 0) % 2 == 1
-    return is_cut and of.results[0].numel() == len(source)
 
 
 def _fits(shape: Sequence[int], into: Sequence[int]) -> bool:

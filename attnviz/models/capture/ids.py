@@ -140,6 +140,18 @@ class Store:
         """Tell whether numbers are known to be of no token."""
         return ids is not None and not self.recall(has_tokens, ids)
 
+    def are_tokens(self, numbers: Ids, ids: Ids | None) -> bool:
+        """Tell whether numbers of an input are tokens: they differ where `ids`, those of what it reads, do not."""
+        if ids is None or _differ(ids, -1):
+            return False
+        # A row of a table is one token, and each of its columns may be. Several numbers of one of a row's tokens are
+        # the features of a head.
+        firsts, n_tokens = numbers[..., 0], len(torch.unique(ids[..., 0]))
+        is_table, is_single = n_tokens <= len(torch.unique(row_of(firsts))), numbers.shape[-1] == 1
+        if is_table and is_single and self.families[int(family_of(firsts.amax()))].n_places > 1:
+            return True
+        return (is_table or is_single) and n_tokens < len(torch.unique(firsts))
+
     def find_words(self, ids: Ids) -> Bool[Tensor, ...]:
         """Find what is of tokens, and not of what the model has learned and put beside them."""
         learned = [number for number, family in enumerate(self.families) if family.is_learned]
@@ -286,16 +298,6 @@ def is_single(ids: Ids) -> bool:
     """Tell whether each text has one token here."""
     tokens = torch.unique(collapse(ids))
     return len(torch.unique(row_of(tokens))) == len(tokens)
-
-
-def tell_more(numbers: Ids, ids: Ids | None) -> bool:
-    """Tell whether numbers differ where tokens do not, each alone or as those of a row that is one token."""
-    if ids is None or _differ(ids, -1):
-        return False
-    n_tokens, firsts = len(torch.unique(ids[..., 0])), numbers[..., 0]
-    # Several numbers of one of a row's tokens are the features of a head.
-    are_heads = numbers.shape[-1] > 1 and n_tokens > len(torch.unique(row_of(firsts)))
-    return not are_heads and n_tokens < len(torch.unique(firsts))
 
 
 def _differ(ids: Ids, axis: int) -> bool:
