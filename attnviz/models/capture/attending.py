@@ -196,8 +196,8 @@ class Rule:
         keys, varies = known.columns, self._store.varies
         if known.softmax is None or ids is None or not varies(keys, -1):
             return False
-        rows = range(ids.ndim - 2)
-        return self._store.is_nobodys(ids) or any(varies(ids, axis) > varies(keys, axis) for axis in rows)
+        by_query = (axis for axis in range(ids.ndim - 2) if varies(known.ids, axis) and not varies(keys, axis))
+        return self._store.is_nobodys(ids) or any(varies(ids, axis) for axis in by_query)
 
     def _weighs(self, weights: Tensor, known: Known, ids: Ids | None) -> bool:
         """Tell whether the left side of a product holds weights, and the right side states of different tokens."""
