@@ -55,16 +55,27 @@ READY = """async () => {
 }"""
 
 
-# The texts that canvases were painted with since they were last cleared.
+# The texts that canvases were painted with since they were last cleared, and those that were not all in one.
 RECORDING = """
 const Pen = CanvasRenderingContext2D.prototype;
 const { clearRect, fillText } = Pen;
+globalThis.cut = [];
 Pen.clearRect = function (...box) { this.canvas.painted = null; return clearRect.apply(this, box); };
-Pen.fillText = function (text, ...place) {
+Pen.fillText = function (text, x, y) {
   (this.canvas.painted ??= []).push(text);
-  return fillText.call(this, text, ...place);
+  const { actualBoundingBoxLeft: before, actualBoundingBoxRight: behind } = this.measureText(text);
+  const ends = [x - before, x + behind].map((at) => new DOMPoint(at, y).matrixTransform(this.getTransform()));
+  const isIn = (at) => Math.min(at.x, at.y, this.canvas.width - at.x, this.canvas.height - at.y) > -1;
+  if (this.canvas.isConnected && !ends.every(isIn)) cut.push(`${text} is cut`);
+  return fillText.call(this, text, x, y);
 };
 """
+# Texts that were cut, and numbers of a legend that lie on the one before, on any screen but the narrowest.
+UNREADABLE = """() => {
+  const [left, right] = ["left", "right"].map((side) => (each) => each?.getBoundingClientRect()[side]);
+  const ticks = innerWidth < 320 ? [] : [...document.querySelectorAll(".ticks span")];
+  return [...cut, ...ticks.filter((each) => right(each.previousSibling) > left(each)).map((each) => each.outerHTML)];
+}"""
 PAINTED = """() => [...document.querySelectorAll("canvas")].flatMap((each) => each.painted ?? [])"""
 
 
@@ -150,13 +161,14 @@ class Opened:
             self.page.keyboard.press(key)
 
     def close(self) -> None:
-        """Raises AssertionError if the page asked for anything but itself, or said anything on the console."""
+        """Raises AssertionError if the page asked for anything but itself, complained, or says what cannot be read."""
         if self.heard:  # not a second time
             self.page.mouse.move(0, 0)
+            self.errors += self.page.evaluate(UNREADABLE)
             self.free.append(self.page)
         while self.heard:
             self.page.remove_listener(*self.heard.popitem())
-        assert self.errors == []
+        assert self.errors == [], self.errors
         assert {request.partition("#")[0] for request in self.requests} == {self.file.as_uri()}
 
 

@@ -164,10 +164,9 @@ function eachLabel({ pen, side }, { labels, from, length, current, room }, first
   }
 }
 
-// Cut to about as many signs as have room.
+// Cut until it has room: of a name that stands before its row a sign too many would hide the first digit.
 function shortened(pen, text, room) {
-  const share = room / pen.measureText(text).width;
-  if (share >= 1) return text;
-  const signs = [...text];
-  return `${signs.slice(0, Math.max(1, Math.floor(share * signs.length) - 1)).join("")}…`;
+  if (pen.measureText(text).width <= room || text.length < 3) return text;
+  const shorter = [...text].slice(0, -2).join("").replace(/[\s…]+$/u, "");
+  return shortened(pen, `${shorter}…`, room);
 }
