@@ -76,21 +76,22 @@ def _inner(ticks: list[float], low: float, high: float) -> list[float]:
     return [tick for tick in ticks if low + room < tick < high - room]
 
 
-def plan_bar(scale: Scale, maps: tuple[float, float], width: float | None, room: Room) -> BarPlan:
+def plan_bar(scale: Scale, maps: tuple[float, float], width: float | None, size: float) -> BarPlan:
     """Plan the colour bar: beside maps, as high as they are, or below them where the figure's width is given.
 
-    In a bar below, no number may touch the next: of differences that have no room for all, the ends and 0 are written.
+    In a bar below, no number may touch the next: where there is no room for all, the ends and the middle one are
+    written, of differences 0.
 
-    `maps` is how wide and high they are.
+    `maps` is how wide and high they are, `size` that of the text.
     """
-    size, ticks = room.sizes.axis, plan_ticks(scale)
+    ticks = plan_ticks(scale)
     if width is None:
         length = max(BAR_SHORTEST, maps[1])
         label = wrap_evenly(scale.label, size, length / POINT)
         widest = max(extent(text, size).width for _, text in ticks) * POINT
         return BarPlan(False, length, BAR_WIDTH + TICK + 2 * PAD + widest + height_of(label, size), label, ticks)
     label = wrap_evenly(scale.label, size, (width - 2 * MARGIN) / POINT)
-    for few in (ticks, (ticks[0], ticks[len(ticks) // 2], ticks[-1])) if scale.family.is_signed else (ticks,):
+    for few in (ticks, tuple(dict.fromkeys((ticks[0], ticks[len(ticks) // 2], ticks[-1])))):
         widths = [extent(text, size).width * POINT for _, text in few]
         at = np.asarray(norm_of(scale)([value for value, _ in few])).tolist()
         apart = [

@@ -209,7 +209,7 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> layou
     labels = plan_labels(picture, cells, room)
     grid = _grid(picture, cells, labels, room)
     highest = min(grid.height, MAX_BAR_HEIGHT) if grid.small else grid.map_height
-    bar = plan_bar(scale, (grid.width, highest), look.width, room)
+    bar = plan_bar(scale, (grid.width, highest), look.width, room.sizes.axis)
     axis, above, beside = 0.0, 0.0, labels[0].room
     if edges and grid.small:
         axis = height_of([edges.column_axis], sizes.axis)

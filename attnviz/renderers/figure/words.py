@@ -44,12 +44,12 @@ def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle)
         ends = [(word.box.left, word.box.left + word.box.width) for word in words]  # from the right, where so written
         longest = _beside(paragraphs, size) + max(right for _, right in ends) - min(left for left, _ in ends) + MARGIN
         width = ceil_to_pixel(max(MIN_WIDTH * bigger, longest), look.dpi)
-    bar = plan_bar(scale, (width - 2 * MARGIN - bigger, 0.0), width, room)
+    bar = plan_bar(scale, (width - 2 * MARGIN - bigger, 0.0), width, room.sizes.axis)
     if (least := bar.length + 2 * (MARGIN + bar.beside)) > width:
         if look.width is not None:
             raise refuse_width(picture.name, look, sizes, least)
         width = ceil_to_pixel(least, look.dpi)
-        bar = plan_bar(scale, (width - 2 * MARGIN - bigger, 0.0), width, room)
+        bar = plan_bar(scale, (width - 2 * MARGIN - bigger, 0.0), width, room.sizes.axis)
     header, top = header_of(picture, report, width, look, sizes)
     names, words, lowest = flow_words(paragraphs, (top, width), size)
     box, label, lowest = place_bar(bar, width - 2 * MARGIN, Across(0.0, MARGIN, 0.0, width), (top, lowest), room)

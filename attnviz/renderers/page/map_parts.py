@@ -23,6 +23,7 @@ MAX_SIDE = 1024  # rows or columns of a map on a page
 MAX_CELLS = 20_000_000  # of all maps: 72 heads of 512 tokens, about 4 MB of page
 POOLED_SIDE = 512  # of a map that is pooled, whose means take more bytes than single weights do
 POOLED_CELLS = 2**21  # of all such maps, about 3 MB of page
+BAR, BAR_TEXT = 3.0, 10.8  # inches and points, of the colour bar: 18rem, and 0.9rem of text, at 96 pixels to the inch
 
 
 def block_for(maps: Sequence[Heatmap]) -> int:
@@ -110,13 +111,12 @@ def describe_maps(
     ]
     places = {_key(each): place for place, each in enumerate(originals)}
     pictures = [_describe_picture(each, places) for each in pictures_of(report)]
-    kinds = {scale.kind: describe_scale(scale) for scale in (report.scale, *report.scales)}  # the report's first
-    kinds[report.scale.kind] = describe_scale(report.scale)
+    kinds = {scale.kind: scale for scale in (report.scale, *report.scales, report.scale)}  # the report's first
     return {
         "maps": described,
         "screen": [place for place, each in enumerate(originals) if _find_head(each) in report.screen],
         "pictures": pictures,
-        "scales": list(kinds.values()),
+        "scales": [*map(describe_scale, kinds.values())],
         "axes": [*axes.values()],
         "masks": [*masks.values()],
         "shares": [*shares.values()],
@@ -131,12 +131,17 @@ def list_scales(report: Report) -> Iterator[Scale]:
 
 
 def describe_scale(scale: Scale) -> Mapping[str, object]:
-    """Describe a scale with the limits of its colours, and with the ticks of its colour bar, from 0 to 1."""
-    from attnviz.renderers.figure.colour_bar import plan_ticks  # matplotlib comes with it
+    """Describe a scale with the limits of its colours, and with the ticks of its colour bar, from 0 to 1.
+
+    The first and the last number stand within the bar, as on a figure whose margins they stick out into.
+    """
+    from attnviz.renderers.figure.colour_bar import plan_bar  # matplotlib comes with it
+    from attnviz.renderers.figure.header import MARGIN
     from attnviz.renderers.figure.scale import norm_of, plan_limits
 
     (low, high), places = plan_limits(scale), norm_of(scale)
-    ticks = [(float(places(value)), text) for value, text in plan_ticks(scale)]
+    bar = plan_bar(scale, (0.0, 0.0), BAR + 2 * MARGIN, BAR_TEXT)
+    ticks = [(float(places(value)), text) for value, text in bar.ticks]
     return {**asdict(scale), **asdict(scale.family), "low": low, "high": high, "ticks": ticks}
 
 
