@@ -88,7 +88,8 @@ def plan_graph(graph: Graph, report: Report, look: FigureStyle) -> GraphPlan:
     return GraphPlan(
         **frame(graph, report, look, (width, end, PAD), lines, ()),
         arrows=tuple(arrows),
-        boxes=(*(word.box for word in words), *boxes.values()),
+        # A word that nothing leads from is seen through: behind it may go the arrow of a word on a lower line.
+        boxes=(*(word.box for at, word in enumerate(words) if at in read), *boxes.values()),
     )
 
 

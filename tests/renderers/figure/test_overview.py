@@ -107,6 +107,7 @@ def test_no_name_is_cut_or_lies_on_another(n_tokens: int, look: dict[str, object
         assert all(float(text.get_fontsize()) >= 6 for text in texts)
     assert {f"{node.name} {node.note}".strip() for node in graph.nodes if node.row} < {line.text for line in plan.lines}
     boxes = [Bbox.from_bounds(*box) for box in plan.boxes]
+    assert len(boxes) == len(graph.nodes)  # a word without an arrow hides none
     shared = [Bbox.intersection(*pair) for pair in combinations(boxes, 2)]
     assert max((min(box.size) for box in shared if box), default=0) < 1e-6
 
