@@ -30,8 +30,8 @@ export function lineOfHead({ layer, head }) {
   return place < 0 ? null : { row: table.rows[place], shown: table.shown[place], columns: table.columns };
 }
 
-// A token is identified by its position; of a block of tokens, by the first and the last.
-export const tokenOf = (place, axis) => `${axis.positions[place]} ${axis.labels[place]}`;
+// A token is identified by its position, which is all that one without a name has; a block by the first and the last.
+export const tokenOf = (place, axis) => [...new Set([axis.positions[place], axis.labels[place]])].join(" ");
 
 export function cellsOf(number) {
   maps[number].cells ??= unpack(number);

@@ -7,6 +7,7 @@ import pytest
 
 from attnviz.report import Report
 from tests.browser import Open, Opened
+from tests.commands.explain import test_report as steps
 from tests.made import random_maps, record, report, tokens
 from tests.views import test_batch_page as batch
 
@@ -43,6 +44,15 @@ def test_a_print_of_a_dark_page_is_on_paper(shown: Open) -> None:
     assert page.colour(0, 0, 4, 4) == [255, 255, 255]
     assert page.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(253, 253, 251)"
     assert not page.page.is_visible("#views")
+    assert not page.page.is_visible("#readout")  # which says how to point
+
+
+@pytest.mark.parametrize(("width", "media"), [(1024, "screen"), (700, "print")])
+def test_all_of_a_calculation_is_seen_at_once(width: int, media: str, shown: Open) -> None:
+    page = shown(steps.of_tokens(11, d_head=16)[0], viewport={"width": width, "height": 800}).page
+    page.emulate_media(media=media)
+    assert page.locator(".wide:has(> img)").evaluate("frame => frame.scrollWidth <= frame.clientWidth")
+    page.emulate_media(media="screen")  # for who has the tab next
 
 
 def test_the_button_zooms_about_the_chosen_cell(shown: Open) -> None:
@@ -52,6 +62,11 @@ def test_the_button_zooms_about_the_chosen_cell(shown: Open) -> None:
     page.page.wait_for_timeout(50)
     assert "55 t" in page.painted_texts
     assert "0 t" not in page.painted_texts
+
+
+def test_a_token_without_a_name_is_its_position(shown: Open) -> None:
+    page = shown(report(random_maps([*"0123"])), "view=matrix")
+    assert [*"0123"] * 2 == page.painted_texts
 
 
 @pytest.mark.parametrize("width", [390, 1440])
