@@ -23,7 +23,7 @@ MAX_SIDE = 1024  # rows or columns of a map on a page
 MAX_CELLS = 20_000_000  # of all maps: 72 heads of 512 tokens, about 4 MB of page
 POOLED_SIDE = 512  # of a map that is pooled, whose means take more bytes than single weights do
 POOLED_CELLS = 2**21  # of all such maps, about 3 MB of page
-BAR, BAR_TEXT = 3.0, 10.8  # inches and points, of the colour bar: 18rem, and 0.9rem of text, at 96 pixels to the inch
+WIDTH, TEXT = 3.2, 10.8  # inches and points: a figure whose bar of colours is as long as a page's, with text as large
 
 
 def block_for(maps: Sequence[Heatmap]) -> int:
@@ -131,17 +131,12 @@ def list_scales(report: Report) -> Iterator[Scale]:
 
 
 def describe_scale(scale: Scale) -> Mapping[str, object]:
-    """Describe a scale with the limits of its colours, and with the ticks of its colour bar, from 0 to 1.
-
-    The first and the last number stand within the bar, as on a figure whose margins they stick out into.
-    """
+    """Describe a scale with the limits of its colours, and with the ticks of its colour bar, from 0 to 1."""
     from attnviz.renderers.figure.colour_bar import plan_bar  # matplotlib comes with it
-    from attnviz.renderers.figure.header import MARGIN
     from attnviz.renderers.figure.scale import norm_of, plan_limits
 
     (low, high), places = plan_limits(scale), norm_of(scale)
-    bar = plan_bar(scale, (0.0, 0.0), BAR + 2 * MARGIN, BAR_TEXT)
-    ticks = [(float(places(value)), text) for value, text in bar.ticks]
+    ticks = [(float(places(value)), text) for value, text in plan_bar(scale, (0.0, 0.0), WIDTH, TEXT).ticks]
     return {**asdict(scale), **asdict(scale.family), "low": low, "high": high, "ticks": ticks}
 
 

@@ -167,6 +167,6 @@ function eachLabel({ pen, side }, { labels, from, length, current, room }, first
 // Cut until it has room: of a name that stands before its row a sign too many would hide the first digit.
 function shortened(pen, text, room) {
   if (pen.measureText(text).width <= room || text.length < 3) return text;
-  const shorter = [...text].slice(0, -2).join("").replace(/[\s…]+$/u, "");
-  return shortened(pen, `${shorter}…`, room);
+  const shorter = [...text].slice(0, -2).join("");
+  return shortened(pen, `${shorter.replace(/[\s…]+$/u, "")}…`, room);
 }

@@ -61,12 +61,11 @@ export class Passage {
     const [isQuery, isKey] = [this.isOneText || axis === rowsOf(this.map), this.isOneText || axis !== rowsOf(this.map)];
     const at = (place) => ({ query: isQuery ? place : null, key: isKey ? place : null, word: true });
     const point = (place) => this.point(place === null ? null : at(place));
-    const words = writeWords(axis, name, point, (place) => this.choose(words, place));
-    return words;
+    return writeWords(axis, name, point, (place) => this.choose(isQuery, place));
   }
 
-  choose(words, place) {
-    const name = (this.isOneText ? state.side === "from" : words === this.rows) ? "query" : "key";
+  choose(isQuery, place) {
+    const name = (this.isOneText ? state.side === "from" : isQuery) ? "query" : "key";
     change({ query: null, key: null, [name]: state[name] === place ? null : place });
   }
 
