@@ -12,7 +12,7 @@ SAID = {  # fields that hold what attnviz says, and no token
     *("title", "subtitle", "hint", "text", "more", "header", "unit", "label", "note", "notes", "footnote"),
     *("row_axis", "column_axis", "against", "said", "row", "x_axis", "y_axis", "groups", "quiet"),
 }
-SAID_COLUMNS = {"looks at", "mostly", "looks there because of", "what", "how", "group"}  # likewise
+SAID_COLUMNS = {"looks at", "mostly", "looks there because of", "what", "how", "group", "layer type"}  # likewise
 
 
 def translate(shown: Report, language: Language) -> Report:

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 TOKENS = ("head", "layer 0, head 1", "trained · causal", "key", "猫")
 # names, formulas and options
 KEPT = {"multi", "exp", "softmax", "logit", "MLP", "head", "heads", "heatmap", "top", "full", "table"}
+KEPT |= {"single", "JSD", "Vaswani", "log", "peak", "share", "bytes", "text", "dataset"}
 SENTENCE = "the film was not good"
 
 
@@ -75,9 +76,18 @@ def test_a_chart_stays_what_can_be_looked_up() -> None:
     assert len({chart, chinese}) == 2
 
 
-@pytest.mark.parametrize("options", ["explain --by-hand --causal", "explain --table full", "heatmap --dpi 40"])
+ALIKE = "--measure peak --print markdown --text film --text"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *("explain --by-hand --causal", "explain --table full", "heatmap --dpi 40"),
+        *(f"compare multi --theory {ALIKE}", f"compare multi single {ALIKE}"),
+    ],
+)
 def test_a_command_says_nothing_in_english(options: str, run_here: RunHere) -> None:
     command = (*options.split(), SENTENCE)
     said = worked(run_here(*command, "--lang", "zh")).stdout
-    assert {*re.findall("[A-Za-z]{3,}", said)} - KEPT - {*SENTENCE.split()} == set()
+    assert {*re.findall("[A-Za-z]{3,}", re.sub(r"\(.*png\)", "", said))} - KEPT - {*SENTENCE.split()} == set()
     assert run_here(*command, "--lang", "zh", "--json").stdout == run_here(*command, "--json").stdout

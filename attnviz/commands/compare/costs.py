@@ -112,19 +112,19 @@ def write_count(number: float) -> str:
 
 def theory_blocks(n: int, d: int, k: int) -> tuple[Block, ...]:
     """Tabulate layers for n tokens of width d and kernels of width k; note where sources differ. Raises nothing."""
-    columns = [Column(name) for name in ("layer", "operations", "", "steps", " ", "longest path", "  ")]
+    columns = [Column(name) for name in ("layer type", "operations", "steps", "longest path")]
     title = f"Layers that connect n = {n} {pluralize(n, 'tokens')} of width d = {d} (kernel k = {k})"
     return (Table("theory", title, "compared", tuple(columns), tuple(_rows(n, d, k))), *map(Note, _remarks(n, d)))
 
 
 def _rows(n: int, d: int, k: int) -> Iterator[Row]:
-    yield ("self-attention", "O(n² · d)", write_count(float(n * n * d)), "O(1)", "1", "O(1)", "1")
-    yield ("recurrent", "O(n · d²)", write_count(float(n * d * d)), "O(n)", str(n), "O(n)", str(n))
-    one = write_count(float(k * n * d * d))
+    yield "self-attention", f"O(n² · d): {write_count(float(n * n * d))}", "O(1): 1", "O(1): 1"
+    yield "recurrent", f"O(n · d²): {write_count(float(n * d * d))}", f"O(n): {n}", f"O(n): {n}"
+    one = f"O(k · n · d²): {write_count(float(k * n * d * d))}"
     # Layers until an output has seen n tokens: 1 + L (k - 1) ≥ n or, where dilations are powers of k, k^L ≥ n.
     stacked, dilated = ceil((n - 1) / (k - 1)), next(height for height in count() if k**height >= n)
-    yield ("convolutional", "O(k · n · d²)", one, "O(1)", "1", "O(n / k)", str(max(1, stacked)))
-    yield ("dilated conv.", "O(k · n · d²)", one, "O(1)", "1", "O(log_k n)", str(max(1, dilated)))
+    yield "convolutional", one, "O(1): 1", f"O(n / k): {max(1, stacked)}"
+    yield "dilated conv.", one, "O(1): 1", f"O(log_k n): {max(1, dilated)}"
 
 
 def _remarks(n: int, d: int) -> Iterator[str]:
