@@ -21,14 +21,9 @@ export function pathOf(spots, from, to, { at, width, isLeftwards }) {
     return `M${from.x} ${from.y}C${from.x} ${top} ${to.x} ${top} ${to.x} ${to.y}`;
   }
   const leaves = to.y > from.y === isLeftwards ? 0 : width;
-  const ends = [
-    [from, leaves],
-    [to, width - leaves],
-  ];
-  return ends
-    .map(([spot, edge]) => {
-      const top = spot.y - heightOver(spot, width);
-      return `M${spot.x} ${spot.y}C${spot.x} ${top} ${spot.x} ${top} ${edge} ${top}`;
-    })
-    .join("");
+  const half = (spot, edge) => {
+    const top = spot.y - heightOver(spot, width);
+    return `M${spot.x} ${spot.y}C${spot.x} ${top} ${spot.x} ${top} ${edge} ${top}`;
+  };
+  return half(from, leaves) + half(to, width - leaves);
 }

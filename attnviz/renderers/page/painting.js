@@ -10,7 +10,8 @@ const NOTABLE = 2; // equal shares, as a mean of its rows: a column that the eye
 const OVER_IMAGE = 0.6; // opacity of cells, so that the image is seen through them
 const VEIL = 0.75; // of paper over what a word that is pointed at has nothing to do with
 
-// Margins for labels and the largest cells at which all of the map can be seen; no labels where cells are smaller.
+// Margins for labels and the largest cells at which all of the map can be seen; no labels where cells are smaller. Those
+// of columns lie flat where each has room over its own.
 export function layOut(plot, width, tallest, smallest, largest = Number.POSITIVE_INFINITY) {
   const { pen, canvas, cells } = plot;
   plot.font = `${FONT_SIZE}px ${getComputedStyle(document.body).fontFamily}`;
@@ -20,11 +21,14 @@ export function layOut(plot, width, tallest, smallest, largest = Number.POSITIVE
   const whole = () =>
     Math.min((width - plot.gutter - 2) / cells.nColumns, (tallest - plot.head - FONT_SIZE) / cells.nRows, largest);
   const isCut = (labels, most) => median(widthsOf(labels)) > most - 5;
-  const isUnreadable = () => plot.isSmall && (isCut(plot.rows, plot.gutter) || isCut(plot.columns, plot.head));
+  const isCutAbove = () => !plot.isFlat && isCut(plot.columns, plot.head);
+  const isUnreadable = () => plot.isSmall && (isCut(plot.rows, plot.gutter) || isCutAbove());
   const none = { gutter: 1, head: 1 };
   Object.assign(plot, none);
   if (whole() >= smallest) {
-    Object.assign(plot, { gutter: room(plot.rows, width), head: room(plot.columns, Math.min(width, tallest)) });
+    Object.assign(plot, { gutter: room(plot.rows, width), head: LABEL + 5 });
+    plot.isFlat = Math.max(...widthsOf(plot.columns)) < whole() - 4;
+    if (!plot.isFlat) plot.head = room(plot.columns, Math.min(width, tallest));
     if (whole() < smallest || isUnreadable()) Object.assign(plot, none);
   }
   plot.whole = whole();
@@ -133,13 +137,14 @@ function paintLabels(plot) {
   pen.textAlign = "right";
   const down = { labels: plot.rows, from: plot.top, length: plot.height, current: row, room: gutter - 5 };
   eachLabel(plot, down, plot.pair ? [plot.pair[0]] : [], (text, at) => pen.fillText(text, gutter - 5, head + at));
-  pen.textAlign = "left";
-  const across = { labels: plot.columns, from: plot.left, length: plot.width, current: column, room: head - 5 };
+  pen.textAlign = plot.isFlat ? "center" : "left";
+  const room = plot.isFlat ? plot.side : head - 5;
+  const across = { labels: plot.columns, from: plot.left, length: plot.width, current: column, room };
   const notable = () => (plot.map.has_queries && !plot.scale.is_signed ? plot.cells.columnsThatGet(NOTABLE) : []);
   eachLabel(plot, across, plot.pair ? [plot.pair[1]] : notable(), (text, at) => {
     pen.save();
-    pen.translate(gutter + at, head - 5);
-    pen.rotate(-Math.PI / 2);
+    pen.translate(gutter + at, head - (plot.isFlat ? LABEL / 2 + 2 : 5));
+    if (!plot.isFlat) pen.rotate(-Math.PI / 2);
     pen.fillText(text, 0, 0);
     pen.restore();
   });

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnviz.report import Report
-from tests.browser import Open, Opened
+from tests.browser import AREA, Open, Opened
 from tests.commands.explain import test_report as steps
 from tests.made import random_maps, record, report, tokens
 from tests.views import test_batch_page as batch
@@ -67,6 +67,13 @@ def test_the_button_zooms_about_the_chosen_cell(shown: Open) -> None:
 def test_a_token_without_a_name_is_its_position(shown: Open) -> None:
     page = shown(report(random_maps([*"0123"])), "view=matrix")
     assert [*"0123"] * 2 == page.painted_texts
+
+
+@pytest.mark.parametrize(("names", "is_flat"), [(("not", "bad"), True), (("not", "uncharacteristically"), False)])
+def test_names_above_a_map_lie_flat_where_they_fit(names: tuple[str, ...], is_flat: bool, shown: Open) -> None:
+    page = shown(report(random_maps(names, n_heads=1)), "view=matrix").page
+    above = page.evaluate(AREA)[1] - page.locator("canvas.matrix").bounding_box()["y"]
+    assert (above < 20) == is_flat
 
 
 @pytest.mark.parametrize("width", [390, 1440])
