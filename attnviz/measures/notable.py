@@ -21,8 +21,9 @@ from attnviz.records.head_names import MIN_SHARE
 from attnviz.records.part import Place, TokenSelection
 
 MAX_CELLS = 2**24  # weights of all heads that are compared: 64 MiB; of a long text, queries that are evenly spaced
-MIN_MULTIPLE = 2.0  # of an equal share, from which on the first token is a sink of a head
+MIN_MULTIPLE = 2.0  # of an equal share, from which on the first token is a sink of a head, and a pair stands out
 LEAST = 1e-6  # of an interest, below which heads differ by rounding alone
+N_PAIRS = 3  # of tokens apart, of all heads
 BEFORE, AFTER, NEAR = 16, 4, 3  # tokens shown before and after the query, and on either side of the key
 
 
@@ -167,20 +168,34 @@ def find_strongest_pair(maps: AttentionMaps, part: TokenSelection, layer: int, h
 
 
 def find_pairs_apart(maps: AttentionMaps, places: Sequence[Place]) -> list[Pair]:
-    """Find the strongest pair of each head whose tokens are no neighbours and no sinks, the largest weights first."""
-    real, found = np.flatnonzero(maps.real_queries), dict[tuple[int, int], Pair]()
-    for layer, head in places if maps.self_attention else ():
-        keys = compute_statistics(maps, layer).peak_keys[head]
-        told = (np.abs(keys - real) > 1) & ~np.isin(keys, [*_find_unremarkable_keys(maps, layer, head)])
-        told &= ~maps.queries.markers[real]
-        if told.any():
-            weights = np.where(told, maps.read_cells_of_heads(layer, real, keys)[head], 0)
-            best = int(weights.argmax())
-            pair = Pair(float(weights[best]), int(real[best]), int(keys[best]), (layer, head))
-            at = pair.query, pair.key
-            if pair.weight > 0:
-                found[at] = max(found.get(at, pair), pair, key=lambda each: each.weight)
-    return sorted(found.values(), key=lambda pair: -pair.weight)
+    """Find the strongest pairs of tokens that are no neighbours and no sinks, each in the head where it is strongest.
+    None has less than twice an equal share.
+
+    A row whose largest weight is p has no other above 1 - p. So rows are read by the most that may be in them, until
+    that is no more than what is found.
+    """
+    real, sinks, found = np.flatnonzero(maps.real_queries), list[list[int]](), dict[tuple[int, int], Pair]()
+    bounds = np.zeros((len(places) if maps.self_attention else 0, len(real)))
+    for bound, (layer, head) in zip(bounds, places, strict=False):
+        sinks.append([*_find_unremarkable_keys(maps, layer, head)])
+        statistics = compute_statistics(maps, layer)
+        keys, peaks = statistics.peak_keys[head], statistics.peaks[head]
+        told = (np.abs(keys - real) > 1) & ~np.isin(keys, sinks[-1])
+        most = np.where(told, peaks, np.minimum(peaks, 1 - peaks)) * ~maps.queries.markers[real]
+        bound[:] = np.where(most * count_attendable(maps, layer) >= MIN_MULTIPLE, most, 0)
+    strongest = list[Pair]()
+    for at in np.argsort(-bounds, axis=None, kind="stable")[: np.count_nonzero(bounds)].tolist():
+        if len(strongest) == N_PAIRS and bounds.flat[at] <= strongest[-1].weight:
+            break
+        (layer, head), query = places[at // len(real)], int(real[at % len(real)])
+        weights = maps.rows(layer, head, np.array([query]))[0].copy()
+        weights[[*sinks[at // len(real)], *range(max(0, query - 1), min(query + 2, len(weights)))]] = 0
+        weights[weights * count_attendable(maps, layer)[at % len(real)] < MIN_MULTIPLE] = 0
+        for key in np.argsort(-weights, kind="stable")[:N_PAIRS].tolist():
+            pair = Pair(float(weights[key]), query, key, (layer, head))
+            found[query, key] = max(found.get((query, key), pair), pair, key=lambda each: each.weight)
+        strongest = sorted(found.values(), key=lambda each: -each.weight)[:N_PAIRS]
+    return [pair for pair in strongest if pair.weight > 0]
 
 
 def _find_unremarkable_keys(maps: AttentionMaps, layer: int, head: int) -> set[int]:

@@ -23,7 +23,6 @@ from attnviz.views.tokens import label_keys, label_queries, label_token
 MAX_TOKENS, MAX_COLUMNS, MAX_CELLS = 10, 5, 20  # of the weight table
 MAX_KINDS = 6
 MAX_HEADS = 8  # named in all: two of a kind, and of the last ones only the clearest where there are many kinds
-N_PAIRS = 3
 MAX_LABEL = 12  # graphemes of a token
 N_WORDS = 3  # that an answer depends on
 BY_CARD = "Heads are named by what they do over many texts; shares are of this one."
@@ -68,7 +67,7 @@ def describe_heads(maps: AttentionMaps, measured: Findings) -> Iterator[Note]:
     pairs = [
         f"{label_token(maps.queries, pair.query, MAX_LABEL)} → {label_token(maps.keys, pair.key, MAX_LABEL)} "
         f"{write_share(pair.weight)} ({name_head(maps, pair.place)})"
-        for pair in measured.pairs[:N_PAIRS]
+        for pair in measured.pairs
     ]
     if pairs:
         yield Note(f"Strongest between words apart: {', '.join(pairs)}.", leads=True)

@@ -46,6 +46,14 @@ def test_a_head_without_a_name_over_many_texts_stands_beside_the_kind_that_it_fo
     assert notes[-1] == "Heads are named by what they do over many texts; shares are of this one."
 
 
+def test_pairs_apart_are_the_strongest_of_all_weights_also_in_one_head_and_beside_a_neighbour() -> None:
+    two = APART.copy()
+    two[5], two[7] = 0.9 * np.eye(N)[1] + 0.1 / N, 0.55 * np.eye(N)[8] + 0.45 * np.eye(N)[2]
+    weaker = 0.4 * FOLLOWING @ FOLLOWING + 0.6 / N
+    notes, _ = answer(made(two, weaker, trained=False))
+    assert notes == ["Strongest between words apart: w3 → w9 91 % (0.0), w5 → w1 82 % (0.0), w7 → w2 41 % (0.0)."]
+
+
 def test_without_names_the_first_heads_are_shown_as_sorted() -> None:
     notes, table = answer(made(APART, FOLLOWING, trained=False), query="w3")
     assert notes == ["Strongest between words apart: w3 → w9 91 % (0.0)."]
