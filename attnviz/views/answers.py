@@ -40,6 +40,15 @@ def describe_answer(answers: AnswerInfo, prediction: Prediction) -> str:
     return ", ".join(f"{labels[place]} ({prediction.probabilities[place]:.2f})" for place in chosen) or NO_LABEL
 
 
+def describe_reading(model: str, answers: AnswerInfo, prediction: Prediction) -> str:
+    """Say how a model reads one text: of one of several labels as an explanation does, with its rival."""
+    if answers.kind != "label":
+        return f"{model} reads it as {describe_answer(answers, prediction)}"
+    both = sorted(zip(answers.labels, prediction.probabilities, strict=True), key=lambda each: -each[1])
+    (name, share), *others = both[:2]
+    return describe_target(model, Target(name, probability=share, rival=next(iter(others), None), form="label"))
+
+
 def describe_given_labels(answers: AnswerInfo, given: Sequence[int | None]) -> Iterator[str]:
     """Yield how the labels that come with texts are read, or why they are not; nothing of a model trained on them."""
     if all(number is None for number in given):

@@ -24,7 +24,7 @@ from attnviz.display import format_count, list_first, pluralize
 from attnviz.measures.classification import compute_score_interval
 from attnviz.report import Block, Column, Note, Row, Table
 from attnviz.table.intervals import MIN_TEXTS, SHARE, Interval, correct_p_values
-from attnviz.views.answers import describe_answer, describe_given_labels
+from attnviz.views.answers import describe_given_labels, describe_reading
 from attnviz.views.captions import describe_likeness
 
 THOUSANDS = ("", " k", " M", " G", " T", " P")
@@ -164,11 +164,11 @@ def verdict(comparison: Comparison) -> tuple[Note, ...]:
         details.append(describe_likeness(comparison.divergences, comparison.head_names))
     notes += [Note(sentence, leads=True, is_detail=bool(others)) for sentence in details]
     readings = [
-        f"{model.label} reads it as {describe_answer(model.answers, *model.predictions)}"
+        describe_reading(model.label, model.answers, *model.predictions)
         for model in comparison.models
         if comparison.n_texts == 1 and model.answers
     ]
-    sentences = [f"{list_first(readings, MAX_READINGS)}."] if readings else []
+    sentences = [list_first(readings, MAX_READINGS, between=" · ")] if readings else []
     sentences += [sentence for place in range(len(others)) for sentence in _task(comparison, place)]
     for model in comparison.models:  # how they are held against labels that they were not trained on
         if model.answers:
