@@ -11,6 +11,7 @@ from attnviz.models.protocols import AttentionModel
 from attnviz.records import AttentionMaps
 from attnviz.records.attribution import Question
 from attnviz.report import TextAnswer, name_map
+from attnviz.views.answers import quote_answer
 
 
 def ask_answer(
@@ -38,9 +39,9 @@ def ask_answer(
     for pair in heads if len(projections) == model.n_layers else ():
         with silence_heads(projections, [pair]):
             without.append(float(subject.values([np.ones(len(subject.ids), dtype=bool)])[0]))
-    is_token, name = subject.answering.answers is None, escape_for_display(target.name)
+    write = quote_answer if "token" in target.form else escape_for_display
     return TextAnswer(
-        label=f"next token “{name.strip()}”" if is_token else name,
+        label=write(target.name),
         against=target.against and escape_for_display(target.against),
         value=target.value,
         is_probability=target.score is None,
