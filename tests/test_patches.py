@@ -136,6 +136,7 @@ def test_names_of_keys() -> None:
     assert patches(across).title == "where “cat” looks"
     whole = attnviz.from_attentions(uniform(9), keys=attnviz.Grid(3, 3))
     assert patches(whole).title.startswith("where “1,1” looks")
+    assert attnviz.show(whole).report.subtitle == "weights as given · 9 patches"
     assert all(each.backdrop is None for each in patches(whole).maps)
 
 
@@ -146,6 +147,20 @@ def test_patches_may_stand_anywhere_among_the_keys() -> None:
     weights = np.array([[[[0.1, 0.2, 0.3, 0.05, 0.25, 0.1]]]], dtype=np.float32)
     across = attnviz.from_attentions(weights, ["cat"], keys=grid)
     np.testing.assert_allclose(patches(across).maps[0].values, [[0.25, 0.2], [0.3, 0.05]], atol=1e-6)
+
+
+def test_numbers_of_an_image_are_of_patches_in_rows_and_columns_and_of_all_heads() -> None:
+    """One step down is one patch, not a row of them, and what goes to a marker has no length."""
+    weights = uniform(10, 30)
+    weights[0, 0] = 0.5 * np.eye(10)[0] + 0.5 * np.roll(np.eye(10), 3, axis=1)  # six are one row down
+    weights[0, 1] = np.eye(10)[5]
+    maps = attnviz.from_attentions([weights], keys=attnviz.Grid(3, 3, leading=["[CLS]"]))
+    shown = attnviz.show(maps).report
+    found = attnviz.measure(maps, "distance")
+    assert found.unit == "patches"
+    assert found.bounds == pytest.approx((0, 8**0.5))
+    assert found.values[0, 0] == pytest.approx((6 + 2 * 5**0.5) / 8)
+    assert "patches get most" not in " ".join(note.text for note in shown.notes), "one head of 30 does so"
 
 
 def call(file: Path, kind: str) -> object:

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float64, Int
 from attnviz.errors import InvalidOption, NotMeasurable
 from attnviz.measures.patterns import find_own_brackets, is_punctuation, number_words, strip_pieces
 from attnviz.measures.rows import MAX_OFFSET, compute_statistics, split_real_queries, sum_by_distance
-from attnviz.records import AttentionMaps, Measurement
+from attnviz.records import TINY, AttentionMaps, Measurement
 from attnviz.shapes import PerHead
 
 SCORES = ("induction", "duplicate token", "previous token")
@@ -153,10 +153,18 @@ def distance(maps: AttentionMaps) -> Measurement:
     """Return the mean over queries of Σ w |query position - key position| (Vig and Belinkov 2019, arXiv:1906.04284).
 
     Tokens, from 0 (each token attends to itself) to that of the first token from the last. Self-attention only:
-    positions in two texts have no distance.
+    positions in two texts have no distance. Patches of an image lie in rows and columns: there it is how far from a
+    patch what it gives to patches goes, in patches (Dosovitskiy et al. 2021, arXiv:2010.11929, figure 7).
     """
-    values = np.array([compute_statistics(maps, layer).distances.mean(axis=-1) for layer in range(maps.n_layers)])
-    return Measurement("distance", "tokens", values, (0.0, float(np.ptp(np.flatnonzero(maps.real_queries)))))
+    if maps.grid is None:
+        values = np.array([compute_statistics(maps, layer).distances.mean(axis=-1) for layer in range(maps.n_layers)])
+        return Measurement("distance", "tokens", values, (0.0, float(np.ptp(np.flatnonzero(maps.real_queries)))))
+    at = np.array(maps.grid.find_places(len(maps.keys)))
+    sides = np.divmod(np.arange(len(at), dtype=np.float32), maps.grid.n_columns)
+    apart = np.hypot(*(side[:, None] - side for side in sides))
+    patches = (maps.weights[layer][:, at[:, None], at] for layer in range(maps.n_layers))
+    found = [(each * apart).sum(axis=(1, 2)) / np.maximum(each.sum(axis=(1, 2)), TINY) for each in patches]
+    return Measurement("distance", "patches", np.array(found, dtype=np.float64), (0.0, float(apart[0, -1])))
 
 
 def score_repeats(maps: AttentionMaps) -> tuple[dict[str, PerHead], Float64[np.ndarray, "lag layer head"]]:

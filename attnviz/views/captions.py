@@ -237,6 +237,8 @@ def _describe_maps_extent(maps: AttentionMaps) -> str:
     n_real, n_markers = int(maps.real_queries.sum()), int((maps.real_queries & maps.queries.markers).sum())
     shown = n_real - n_markers
     said = describe_extent(maps.provenance, shown)
+    if maps.grid is not None and shown == maps.grid.n_patches:
+        said = format_count(shown, "patches")
     if n_read := maps.provenance.facts.queries_before_joining:  # markers and padding are never joined
         n_tokens = n_read - (len(maps.queries) - shown)
         said = f"{format_count(shown, _name_units(maps.provenance))} from {describe_extent(maps.provenance, n_tokens)}"

@@ -15,6 +15,7 @@ from jaxtyping import Float, Float32
 
 from attnviz.display import list_first
 from attnviz.measures.notable import MovedRows, choose_notable
+from attnviz.measures.rows import compute_statistics
 from attnviz.measures.shown import MAX_FILES, N_NOTABLE, Findings, RecordPart
 from attnviz.records import AttentionMaps
 from attnviz.records.attribution import CoverTest
@@ -28,7 +29,7 @@ from attnviz.views.tokens import label_queries, label_token
 
 PARTS = ("upper left", "top", "upper right", "left", "centre", "right", "lower left", "bottom", "lower right")
 N_ROWS, N_PARTS, N_WORDS = 8, 4, 12  # heads in the table, parts in the first line, words that have a picture
-SINK = 0.02, 5  # of all attention, for one patch, and of an equal share: more than it gets for what it shows
+SINK = 0.02, 5  # of all attention, for one patch, and times an equal share
 MORE = "All heads: --table heads or full. --query 3,5 asks what the patch in row 3, column 5 looks at."
 
 
@@ -177,10 +178,11 @@ def _describe(
         share = f"{write_share(others.max())} of it all " if others.size > 1 else ""
         said.append(f"beside these patches {write_share(float(beside.mean()))} on average, {share}to “{strongest}”")
     yield Note(f"“{label_queries(maps)[query]}” looks at: {' · '.join(said)}.", leads=True)
-    received = np.mean([maps.rows(*places[n], slice(0, len(maps.queries))).mean(axis=0)[at] for n in chosen], axis=0)
+    received = np.mean([compute_statistics(maps, layer).received[head] for layer, head in places], axis=0)[at]
     names, least = [label_token(maps.keys, int(place)) for place in at], max(SINK[0], SINK[1] / len(maps.keys))
     if sinks := [f"{names[n]} {write_share(received[n])}" for n in np.argsort(-received)[:3] if received[n] >= least]:
-        yield Note(f"Patches that all look at, whatever they show (sinks): {', '.join(sinks)}.", leads=True)
+        told = f"Of {len(maps.keys)} keys these patches get most, on average over heads and queries"
+        yield Note(f"{told}: {', '.join(sinks)}.", leads=True)
     table = [
         (
             name_head(maps, places[n]),
