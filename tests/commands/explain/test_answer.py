@@ -133,6 +133,12 @@ def test_an_answer_is_clear_from_twice_its_rival_on(value: float, rival: tuple[s
     assert describe_target("x", Target(" a", probability=value, rival=rival)) == said
 
 
+def test_a_heatmap_quotes_an_answer_as_an_explanation_does(decoder: Path, run_here: RunHere) -> None:
+    explained = worked(run_here("explain", "--model", decoder, TEXT)).stdout
+    drawn = worked(run_here("heatmap", "--model", decoder, "--format", "html", TEXT)).stdout
+    assert f"Answer: {explained[explained.index('‘') : explained.index('’')]}’ " in drawn
+
+
 TOKENS = Tokens(("$a$", "b", "[/]", "d"), ((0, 3), (4, 5), (6, 9), (10, 11)), (False,) * 4)
 
 
