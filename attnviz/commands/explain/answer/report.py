@@ -39,8 +39,8 @@ SELF_REPAIR = (
     "(self-repair). One sentence is no label: the same head may do something else in the next."
 )
 TESTED = (
-    "A reason is what the weight falls by half without, and further than without nine tenths of its kind (other heads, "
-    "MLPs, words, places). What is lost without a head: it gives zero, and the model runs again."
+    "A reason is what the weight falls by half without: a head or MLP by more than nine tenths of others; of a word or "
+    "place nine tenths of others leave less, half of them half. Lost without a head: it gives zero, the model runs on."
 )
 MORE = "Each head in a sentence, with its weights and tests: --table full."
 
