@@ -24,7 +24,7 @@ PICTURES = {  # the title, what the numbers are, and the title of the map of eac
 }
 BEYOND = (
     "Beyond noise: further than any head in {} models with as much noise in each tensor of weights, each beside what "
-    "is usual for it; by chance in 1 of {} runs."
+    "is usual for it; by chance in 1 of {} runs, by own weights (how it attends or what it writes) in 2 at most."
 )
 MATTER = (
     "Brings: the share of the change of the answers (Kullback-Leibler) that this head of the tuned model brings to the "
@@ -81,7 +81,7 @@ def _say_answer(about: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[str]:
     further = f", {len(own)} of them further than noise of the same size does" if tuned else ""
     yield f"Weights of {len(tuned)} of {len(rows)} heads changed{listed}{further}."
     if reading:
-        yield f"{reading} others attend otherwise, beyond noise, for what they read."
+        yield f"Others that attend otherwise, beyond noise, for what they read: {reading}."
     if best["matters"]:
         yield (
             f"{name_head(best)} matters most for the answers: put into the base it brings {best['brings']:.0%} of "

@@ -200,11 +200,11 @@ def test_heads_turned_off(opened: Open, write: Write, off: tuple[int, ...], laye
     n_heads = page.page.locator("#off .switch-head").count()
     without_one = [answer(replace(options, without=(f"{layer}.{head}",)))[first] for head in range(n_heads)]
     alone = np.array(without_one) - whole[first]
-    most = known(re.search(r"Head (\d+) matters most: without it, ([\d.]+)\.", text))
+    most = known(re.search(r"Of single heads (\d+) changes it most: without it, ([\d.]+)\.", text))
     assert int(most[1]) == np.abs(alone).argmax()
     assert float(most[2]) == pytest.approx(without_one[int(most[1])], abs=0.51e-4)
     if len(off) > 1:
-        said = known(re.search(r"change it by ([−+]?[\d.]+) in all", text))
+        said = known(re.search(r"change it by ([−+]?[\d.]+) in all\.", text))
         assert parse(said[1])[0] == pytest.approx(alone[[*off]].sum(), abs=0.51e-4)
     nothing = answer(replace(options, without=tuple(f"{layer}.{head}" for head in range(n_heads))))
     said = known(re.search(r"Without any head of this layer the model says (\w+), ([\d.]+)\.", text))
