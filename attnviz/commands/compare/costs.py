@@ -188,12 +188,14 @@ def _differ(comparison: Comparison, place: int) -> Iterator[str]:
     as many (Holm 1979).
     """
     first, other = comparison.models[0], comparison.models[place + 1]
-    headline = [measure.name for measure in comparison.measures if measure.name in HEADLINE]
-    names = headline or [measure.name for measure in comparison.measures]
+    # What one head is together with itself is the same whatever it attends to, and so is no finding.
+    has_several = min(first.n_heads, other.n_heads) > 1
+    names = [measure.name for measure in comparison.measures if has_several or measure.level == "head"]
+    names = [name for name in names if name in HEADLINE] or names
     rows = {name: row for name in names for row in comparison.results[name] if row["model"] == other.name}
     tested = {name: row["p_value"] for name, row in rows.items() if row["p_value"] is not None}
     if not tested:
-        if place == 0:
+        if place == 0 and comparison.n_texts < MIN_TEXTS:
             n = format_count(comparison.n_texts, "texts")
             yield f"Over {n}: to tell a difference from chance takes {MIN_TEXTS} (--text again, --dataset)."
         return

@@ -179,10 +179,20 @@ def test_of_several_measures_too() -> None:
     assert "more than chance in none of these measures." in words(doubled)
 
 
+def test_that_one_head_is_one_is_no_difference_beyond_chance() -> None:
+    pair = comparison(model(keys=[14.2] * N_TEXTS), model("multi:2", 2, keys=around(14.2, 0.5)))
+    rows = pair.numbers.rows()
+    for row in rows:
+        row["vendi_score"] = row["vendi_score"] and row["vendi_score"] - 0.01 * row["text"] * (row["model"] != "single")
+    varied = replace(pair, numbers=Numbers.from_rows(rows, pair.numbers.keys))
+    assert "more than chance in none of these measures." in words(varied)
+
+
 def test_few_texts_have_no_chance_to_be_held_against() -> None:
     said = words(comparison(model(keys=[14.2]), model("multi:8", 8, keys=[6.1]), model("multi:2", 2)))
     assert said.startswith("Over 1 text: to tell a difference from chance takes 10 (--text again, --dataset).")
     assert said.count("chance") == 1
+    assert words(comparison(model(keys=[9.0] * N_TEXTS), model("multi:8", 8, keys=[9.0] * N_TEXTS))).count("takes") == 0
 
 
 def test_the_pairs_most_alike_are_named_beside_the_median_pair() -> None:
