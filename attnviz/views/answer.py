@@ -31,8 +31,8 @@ MORE = "All tokens and heads: --table heads, heatmap, top or full."
 
 
 def describe_names(maps: AttentionMaps, measured: Findings) -> str:
-    """Say what heads are named by; "" where none has a name."""
-    named = any(name.pattern for of_layer in measured.names for name in of_layer)
+    """Say what heads are named by; "" where none that is shown has a name."""
+    named = any(measured.names[layer][head].pattern for layer, head in measured.order)
     return (BY_CARD if maps.heads_alone.known_heads else BY_TEXT) if named else ""
 
 

@@ -46,6 +46,10 @@ def test_a_head_without_a_name_over_many_texts_stands_beside_the_kind_that_it_fo
     assert notes[-1] == "Heads are named by what they do over many texts; shares are of this one."
 
 
+def test_nothing_is_said_of_names_where_only_the_mean_of_heads_is_shown() -> None:
+    assert answer(made(FOLLOWING, BEFORE), head=("mean",))[0] == []
+
+
 def test_pairs_apart_are_the_strongest_of_all_weights_also_in_one_head_and_beside_a_neighbour() -> None:
     two = APART.copy()
     two[5], two[7] = 0.9 * np.eye(N)[1] + 0.1 / N, 0.55 * np.eye(N)[8] + 0.45 * np.eye(N)[2]
