@@ -189,8 +189,7 @@ def _differ(comparison: Comparison, place: int) -> Iterator[str]:
     """
     first, other = comparison.models[0], comparison.models[place + 1]
     # What one head is together with itself is the same whatever it attends to, and so is no finding.
-    has_several = min(first.n_heads, other.n_heads) > 1
-    names = [measure.name for measure in comparison.measures if has_several or measure.level == "head"]
+    names = [each.name for each in comparison.measures if each.level == "head" or min(first.n_heads, other.n_heads) > 1]
     names = [name for name in names if name in HEADLINE] or names
     rows = {name: row for name in names for row in comparison.results[name] if row["model"] == other.name}
     tested = {name: row["p_value"] for name, row in rows.items() if row["p_value"] is not None}

@@ -39,9 +39,8 @@ def ask_answer(
     for pair in heads if len(projections) == model.n_layers else ():
         with silence_heads(projections, [pair]):
             without.append(float(subject.values([np.ones(len(subject.ids), dtype=bool)])[0]))
-    write = quote_answer if "token" in target.form else escape_for_display
     return TextAnswer(
-        label=write(target.name),
+        label=(quote_answer if "token" in target.form else escape_for_display)(target.name),
         against=target.against and escape_for_display(target.against),
         value=target.value,
         is_probability=target.score is None,
