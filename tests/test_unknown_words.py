@@ -43,8 +43,10 @@ def predict_texts(*texts: str) -> Result:
 def test_what_is_not_judged_counts_for_no_accuracy(tmp_path: Path) -> None:
     file = tmp_path / "texts.csv"
     file.write_text("text,label\na good film,1\n这部电影,0\na bad film,0\n", encoding="utf-8")
-    found = data(result(predict(build(PredictSpec, dataset=str(file)))))
+    predicted = result(predict(build(PredictSpec, dataset=str(file))))
+    found = data(predicted)
     assert (found["scored"], found["texts"]) == (2, 3)
+    assert "1 of 3 texts is not judged" in notes(report(predicted))
     compared = result(compare(build(CompareSpec, models=("single", "multi"), dataset=str(file), out=str(tmp_path))))
     assert data(compared)["models"][0]["accuracy"] == 1.0
     assert " of 2 judged (others: half unknown) and single" in notes(report(compared))
