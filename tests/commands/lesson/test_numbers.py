@@ -169,7 +169,7 @@ def test_heads_side_by_side(page: Opened) -> None:
     tops = {int(weights[5].argmax()) for weights in maps[:8]}
     assert f"{len(tops)} different words" in text
     each, mean = np.mean(effective[:8]), effective[8]
-    said = known(re.search(r"Each looks at ([\d.]+) keys, their mean at ([\d.]+)\.", text))
+    said = known(re.search(r"On average one looks at ([\d.]+) keys, their mean at ([\d.]+)\.", text))
     assert [float(said[1]), float(said[2])] == pytest.approx([each, mean], abs=0.0051)
     assert f"{100 * (models[0].n_parameters / models[1].n_parameters - 1):.1f} % apart" in text
 
