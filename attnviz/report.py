@@ -434,6 +434,7 @@ class TextAnswer:
     against: str  # the other one of two labels, or ""
     value: float
     is_probability: bool
+    is_clear: bool  # at least twice as probable as any other
     words: tuple[float, ...]  # of each token: how much of the value goes with it; below 0: how much it takes away
     heads: Mapping[str, float]  # by the names of maps: the value without this head
 

@@ -46,7 +46,8 @@ def describe_answer(maps: AttentionMaps, answer: TextAnswer) -> Note:
     without = [(label_token(maps.keys, place, MAX_LABEL), write(answer.value - answer.words[place])) for place in told]
     words = ", ".join(f"{word} {value}" for word, value in without if value != write(answer.value))
     said = f"{answer.label} without {words}" if words else "no word alone changes it"
-    return Note(f"Answer: {answer.label} {write(answer.value)}; {said}.", leads=True)
+    found = "Answer" if answer.is_clear else "No clear answer"
+    return Note(f"{found}: {answer.label} {write(answer.value)}; {said}.", leads=True)
 
 
 def describe_heads(maps: AttentionMaps, measured: Findings) -> Iterator[Note]:

@@ -26,9 +26,15 @@ def describe_target(model: str, target: Target) -> str:
     first, *others = (f"{quote_answer(name)} ({write(share)})" for name, share in found)
     if not others:
         return f"{model} {verb} {first}"
-    if found[0][1] >= CLEAR * found[1][1]:
+    if is_clear(target):
         return f"{model} {verb} {first} rather than {others[0]}"
     return f"{model} has no clear answer: {first} or {others[0]}"
+
+
+def is_clear(target: Target) -> bool:
+    """Tell whether one of an answer and its rival is twice as probable as the other; True where there is no rival."""
+    shares = sorted([target.value, target.rival[1]] if target.rival else [0.0, 0.0])
+    return shares[1] >= CLEAR * shares[0]
 
 
 def describe_answer(answers: AnswerInfo, prediction: Prediction) -> str:

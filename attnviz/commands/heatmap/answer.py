@@ -11,7 +11,7 @@ from attnviz.models.protocols import AttentionModel
 from attnviz.records import AttentionMaps
 from attnviz.records.attribution import Question
 from attnviz.report import TextAnswer, name_map
-from attnviz.views.answers import quote_answer
+from attnviz.views.answers import is_clear, quote_answer
 
 
 def ask_answer(
@@ -44,6 +44,7 @@ def ask_answer(
         against=target.against and escape_for_display(target.against),
         value=target.value,
         is_probability=target.score is None,
+        is_clear=is_clear(target),
         words=tuple(words.tolist()),
         heads=dict(zip((name_map(*head) for head in heads), without, strict=False)),
     )

@@ -133,10 +133,15 @@ def test_an_answer_is_clear_from_twice_its_rival_on(value: float, rival: tuple[s
     assert describe_target("x", Target(" a", probability=value, rival=rival)) == said
 
 
-def test_a_heatmap_quotes_an_answer_as_an_explanation_does(decoder: Path, run_here: RunHere) -> None:
-    explained = worked(run_here("explain", "--model", decoder, TEXT)).stdout
-    drawn = worked(run_here("heatmap", "--model", decoder, "--format", "html", TEXT)).stdout
-    assert f"Answer: {explained[explained.index('‘') : explained.index('’')]}’ " in drawn
+@pytest.mark.parametrize(("model", "text"), [("", TEXT), ("multi", "the film was not good"), ("multi", "a fine film")])
+def test_a_heatmap_says_an_answer_as_an_explanation_does(
+    model: str, text: str, decoder: Path, run_here: RunHere
+) -> None:
+    explained = worked(run_here("explain", "--model", model or decoder, text)).stdout
+    drawn = worked(run_here("heatmap", "--model", model or decoder, "--format", "html", text)).stdout
+    name = explained[explained.index("‘") : explained.index("’") + 1]
+    said = "No clear answer" if "no clear answer" in explained else "Answer"
+    assert f"\n{said}: {name if model == '' else name[1:-1]} " in drawn
 
 
 TOKENS = Tokens(("$a$", "b", "[/]", "d"), ((0, 3), (4, 5), (6, 9), (10, 11)), (False,) * 4)
