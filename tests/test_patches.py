@@ -21,6 +21,7 @@ from attnviz.renderers.figure.scale import OVER_IMAGE
 from attnviz.renderers.figure.style import drawing
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle, HeatmapGrid
+from attnviz.views.index_page import COLUMNS
 from tests.browser import Opened, files
 from tests.made import page_content
 
@@ -158,6 +159,7 @@ def test_numbers_of_an_image_are_of_patches_in_rows_and_columns_and_of_all_heads
     shown = attnviz.show(maps).report
     found = attnviz.measure(maps, "distance")
     assert found.unit == "patches"
+    assert found.unit in COLUMNS["distance"].unit
     assert found.bounds == pytest.approx((0, 8**0.5))
     assert found.values[0, 0] == pytest.approx((6 + 2 * 5**0.5) / 8)
     assert "patches get most" not in " ".join(note.text for note in shown.notes), "one head of 30 does so"

@@ -18,7 +18,8 @@ from attnviz.views import captions
 
 MAX_TEXT_LENGTH = 300
 MAX_LISTED = 8  # of one setting
-COLUMNS = {measure.name: Column(measure.name.replace("_", " "), measure.unit) for measure in MEASURES}
+UNITS = {"tokens": "tokens, of images patches"}  # a manifest does not say which of the two a text is
+COLUMNS = {each.name: Column(each.name.replace("_", " "), UNITS.get(each.unit, each.unit)) for each in MEASURES}
 # A job's name links to the first file with the first of these endings that it has.
 LINK_ENDINGS = ("/index.html", ".html", "overview.png", ".png", ".svg", ".pdf", ".md")
 
