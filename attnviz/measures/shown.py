@@ -118,7 +118,7 @@ def measure_hidden(maps: AttentionMaps, part: TokenSelection) -> Measurement | N
     left_out = list_left_out(maps.keys, part.keys)
     if not left_out and not list_left_out(maps.queries, part.queries):
         return None
-    queries = np.array([query for query in part.queries if maps.real_queries[query]])
+    queries = np.array([query for query in part.asking.queries if maps.real_queries[query]])
     values = np.empty((maps.n_layers, maps.n_heads))
     for layer, head in np.ndindex(values.shape):
         rows = maps.rows(layer, head, queries)

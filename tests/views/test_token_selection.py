@@ -24,7 +24,7 @@ def marked(weights: np.ndarray) -> AttentionMaps:
     return record(weights[None, None], tokens("[CLS]", "a", "b", "[SEP]", special=MARKERS))
 
 
-def hidden(maps: AttentionMaps, **options: bool) -> Any:
+def hidden(maps: AttentionMaps, **options: bool | str) -> Any:
     """What share of each head's attention these options hide."""
     return measure_hidden(maps, select_tokens(maps, FigureOptions(**options)))  # type: ignore[arg-type]
 
@@ -68,6 +68,7 @@ def test_the_share_of_what_is_hidden_by_hand() -> None:
     share = hidden(maps, hide_special=True)
     assert share.values.tolist() == [[(0.75 + 0.5) / 2]]  # of the two queries that are drawn
     assert (share.name, share.unit, share.bounds) == ("hidden", "share", (0.0, 1.0))
+    assert hidden(maps, hide_special=True, query="a").values.tolist() == [[0.75]], "of the one that is drawn"
     assert hidden(maps) is None
 
 
