@@ -146,7 +146,8 @@ def _patterns_table(survey: Survey) -> Table:
         rows.append((str(pattern), *listed, *("-" if share is None else share for share in shares)))
     columns = [*map(Column, ("pattern", "names heads", "largest", "share")), Column("equal", minor=bool(compared))]
     headers = {"plain": f"share on {format_count(facts.n_texts, 'texts')}", "shuffled": "words shuffled"}
-    columns += [Column(headers.get(name, name), minor=name in headers) for name in compared]
+    leave_out = {"plain": len(survey.texts) <= facts.n_texts, "shuffled": "chance" in compared}
+    columns += [Column(headers.get(name, name), minor=leave_out.get(name, False)) for name in compared]
     title = "Patterns: the heads that each names, and the head with the largest share of it"
     first_rows = tuple(number for number, row in enumerate(rows) if row[1] != "-")
     if not facts.chance and not first_rows:  # nothing names a head that is held against nothing

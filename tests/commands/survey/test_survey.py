@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -265,6 +266,9 @@ def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
     assert len(fallen.tables.names) == 2  # nothing is lost without them
     shown = "".join(lines(whole, "answer", Screen(80)))
     assert shown.count("\n") <= 30, shown
+    assert "share on" not in shown, "the share is of the very texts that chance is"
+    few = "".join(lines(survey_report(replace(found, facts=replace(facts, n_texts=3)), 3), "answer", Screen(80)))
+    assert re.search(r"share on[^─]*3 texts +chance\n", few)
     assert "All heads and measures, words, extreme texts: --table full" in shown
     assert "".join(lines(whole, "full", Screen(80))).count("\n") > 150
     assert [head["names"] for head in known(whole.atlas)["heads"] if head["names"]] == [
