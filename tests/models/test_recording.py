@@ -254,10 +254,36 @@ def test_a_cache_with_room_to_spare() -> None:
 
 
 def test_texts_one_after_another_are_no_generation() -> None:
-    """Without a cache, a longer second text does not get the first one's names."""
+    """A longer second text does not get the first one's names."""
     model = GPT()
     with pytest.raises(InvalidRecord, match=r"3 names in tokens.*is of 5"):
-        recorded(lambda: [model(ids) for ids in (IDS[:, :3], IDS)], tokens=WORDS[:3])
+        recorded(lambda: [model(ids) for ids in (IDS[:, :3], IDS.flip(1))], tokens=WORDS[:3])
+
+
+@pytest.mark.parametrize("n_names", [3, 5, 6])
+@pytest.mark.parametrize("block_size", [3, 9])
+@pytest.mark.parametrize("n_texts", [1, 2])
+def test_a_text_that_grows_without_a_cache(n_texts: int, block_size: int, n_names: int) -> None:
+    """Each pass has the names of what it reads, also of a text that is cropped, as in nanoGPT's generate."""
+    model, words = GPT(), [*WORDS, "."][:n_names]
+    with torch.no_grad(), record([words] * n_texts) as maps:
+        for n_read in (3, 4, 5):
+            model(torch.tensor([IDS[0, :n_read].tolist()] * n_texts)[:, -block_size:])
+    whole = [*words, "⟨3⟩", "⟨4⟩"][:5]
+    expected = [tuple(whole[:n_read][-block_size:]) for n_read in (3, 4, 5) for _ in range(n_texts)]
+    assert [one.keys.pieces for one in maps] == [one.queries.pieces for one in maps] == expected
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
+def test_a_translation_that_grows_without_a_cache() -> None:
+    """As tutorials decode, [token, text], by modules that a function calls."""
+    model, words = nn.Transformer(8, 2, 1, 1, 16).eval(), nn.Embedding(20, 8)
+    with torch.no_grad(), record(["<s>", "a", "b", "c"], keys=["x", "y"]) as maps:
+        memory = model.encoder(words(torch.tensor([[3], [4]])))
+        for n_read in (1, 2, 3):
+            model.decoder(words(torch.tensor([[1], [5], [6]][:n_read])), memory)
+    assert [one.queries.pieces[-1] for one in maps.only("layers.*.multihead_attn")] == ["<s>", "a", "b"]
+    assert {one.keys.pieces for one in maps.only("layers.*.multihead_attn")} == {("x", "y")}
 
 
 # --- cross-attention ----------------------------------------------------------------------------------------------

@@ -29,15 +29,16 @@ Made = TypeVar("Made")
 _NOBODY = torch.full((), NOBODY)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Family:
-    """Tokens that were read together, or what was made of some."""
+    """Tokens that were read together, or what was made of some; of a text that a model reads again, one for all."""
 
-    n_places: int
+    n_places: int  # when it was read first
     is_mixed: bool  # whether each comes of several tokens
     n_rows: int = 1
     is_new: bool = False  # whether the model put them in itself: a start, or a word that it chose
     is_learned: bool = False  # whether the model has learned them: beside words they are called by their places
+    n_more: int = 0  # tokens that it has at last, where a model without a cache reads a text again as it grows
 
 
 class Softmax(NamedTuple):
@@ -187,14 +188,19 @@ class Store:
         """Lay out the ids of a side [… token d] as [row, token], for every head, also where some share theirs."""
         return None if ids is None else self.recall(_lay_out, ids, tuple(shape))
 
-    def seed(self, shape: Sequence[int], is_new: bool = False) -> Ids:
-        """Make new tokens: rows are the first axis of several, places all others."""
+    def seed(self, shape: Sequence[int], is_new: bool = False, text: Family | None = None, start: int = 0) -> Ids:
+        """Make new tokens: rows are the first axis of several, places all others.
+
+        `text`: which of those that were read before it is, and from which of its places on.
+        """
         n_rows = shape[0] if len(shape) > 1 else 1
         n_places = torch.Size(shape).numel() // max(1, n_rows)
         first = len(self.families) << PLACE_BITS + ROW_BITS
-        self.families.append(Family(n_places, False, n_rows, is_new))
+        family = text or Family(n_places, False, n_rows, is_new)
+        family.n_more = max(family.n_more, start + n_places - family.n_places, n_rows - family.n_rows)
+        self.families.append(family)
         rows = torch.arange(n_rows)[:, None] << PLACE_BITS
-        return (rows + torch.arange(n_places) + first).reshape(tuple(shape))
+        return (rows + torch.arange(start, start + n_places) + first).reshape(tuple(shape))
 
     def mix(self, ids: Ids, of: Ids | None = None) -> Ids:
         """Make new tokens, each of several, in the rows of those. `of`: all that they were made of."""

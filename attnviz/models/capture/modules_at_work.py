@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.models.capture.follow import list_tensors
-from attnviz.models.capture.ids import MAX_NUMBERS, NOTHING, Known, Store, is_learned
+from attnviz.models.capture.ids import MAX_NUMBERS, NOTHING, Family, Known, Store, is_learned
 
 COMPILED = "_orig_mod"  # the name of a module within what torch.compile makes of it
 MAPS = nn.Linear, nn.LayerNorm  # of the last axis, which is then that of features, whatever stands before it
@@ -44,6 +44,7 @@ class ModulesAtWork:
         self._paths: Paths | None = None
         self._runs, self._passes, self._place_in_stack = count(1), count(), 0
         self._pass, self._last_of_class = Pass(), dict[type[nn.Module], Pass]()
+        self._words: dict[object, tuple[Tensor, Family, int]] = {}  # by where they were read last, and what of
         self.n_seen = 0  # attentions, also of layers that nobody asked for
 
     def enter(self, module: nn.Module, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
@@ -74,14 +75,15 @@ class ModulesAtWork:
         # Whole numbers in a square may be a graph's edges.
         beside = (one for one in tensors if one.ndim > 2 or (one.ndim == 2 and one.dtype == torch.int64))
         n_texts = {len(one) for one in beside if one.ndim > 2 or one.shape[0] != one.shape[1]}
-        for tensor in tensors:
-            self._seed(tensor, n_texts, n_axes)
+        for at, tensor in enumerate(tensors):
+            self._seed(tensor, n_texts, n_axes, (type(module), at))
         self.calls.append((module, next(self._runs)))
 
-    def _seed(self, tensor: Tensor, n_texts: Collection[int], n_axes: Collection[int]) -> None:
+    def _seed(self, tensor: Tensor, n_texts: Collection[int], n_axes: Collection[int], place: object) -> None:
         """Give tokens their ids: numbers of words, or states [text, token, d].
 
         `n_texts`: of what is read beside it. What has as many rows without an axis of tokens is one token of each text.
+        `place`: among what a module reads.
         """
         if tensor.is_nested or type(tensor) is not Tensor or torch._C._get_tracing_state() is not None:
             return
@@ -93,9 +95,24 @@ class ModulesAtWork:
             ids = self.store.seed(tokens).reshape(*shape[:-1], 1).expand(shape)
             is_given = not self.calls and shape.numel() <= MAX_NUMBERS
             self.store.put(tensor, Known(ids, numbers=self.store.seed(shape) if is_given else None))
-        elif tensor.dtype == torch.int64 and 1 <= tensor.ndim <= 3:
+        elif tensor.dtype == torch.int64 and 1 <= tensor.ndim <= 3 and not tensor.is_meta:
             tokens = (len(tensor), 1) if tensor.ndim == 1 and len(tensor) in n_texts else shape
-            self.store.put(tensor, Known(self.store.seed(tokens).reshape(shape)))
+            words = tensor.to("cpu", copy=True)
+            text, start = self._find_text(words, place)
+            self.store.put(tensor, Known(self.store.seed(tokens, text=text, start=start).reshape(shape)))
+            self._words[place] = words, self.store.families[-1], start
+
+    def _find_text(self, words: Tensor, place: object) -> tuple[Family | None, int]:
+        """Find the text that was read at a place and is read again, and where in it these words begin."""
+        # Without a cache a model reads a text again with each word that is added, or, where it takes no more, without
+        # the first.
+        before, text, start = self._words.get(place, (words[:0], None, 0))
+        for axis, first in ((-1, 0), (0, 0), (-1, 1)):
+            kept = before.movedim(axis, 0)[first:]
+            is_text = axis or words.shape[-1] == 1  # else rows are texts
+            if is_text and len(kept) and torch.equal(kept, words.movedim(axis, 0)[: len(kept)]):
+                return text, start + first
+        return None, 0
 
     def leave(self, module: nn.Module) -> None:
         """Leave a module, perhaps with an exception, and those in it that had no chance to end."""

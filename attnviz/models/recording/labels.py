@@ -161,7 +161,7 @@ class PassLabels:
         for place, ids in ((group.place, ids) for group in groups for ids in group.sides):
             for family in find_families(ids):
                 of, own = families[family], ids[family_of(ids) == family]
-                n_rows, n_places, first = self._met.get(family, (of.n_rows, of.n_places, place))
+                n_rows, n_places, first = self._met.get(family, (of.n_rows, of.n_places + of.n_more, place))
                 n_places = max(n_places, int(place_of(own).max()) + 1)
                 self._met[family] = max(n_rows, int(row_of(own).max()) + 1), n_places, first
         self._whole = {n for _, n, _ in self._met.values()}
