@@ -247,6 +247,20 @@ def test_heads_and_tokens_of_what_others_wrote(
     assert named == [(n_heads, queries, keys)] * 2
 
 
+def test_frames_that_are_rows_of_a_batch_are_of_their_films() -> None:
+    """As in TimeSformer (Bertasius et al. 2021): patches of each frame are convolved, then frames of each patch attend."""
+
+    def forward(own: Any, films: Tensor) -> Tensor:
+        patches = own.cut(films.flatten(0, 1)).flatten(2).mT.unflatten(0, films.shape[:2])
+        by_time = own.layer(patches.transpose(1, 2).flatten(0, 1)).unflatten(0, (len(films), -1)).transpose(1, 2)
+        return own.layer(by_time.flatten(0, 1))
+
+    module = Module(forward, cut=nn.Conv2d(3, 8, 2, 2), layer=nn.TransformerEncoderLayer(8, 2, 8, batch_first=True))
+    maps = recorded(lambda: module.eval()(drawn(5, 2, 3, 3, 4, 2)), tokens=[list("abcdef"), list("uvwxyz")])
+    found = ["".join(one.keys.pieces) for one in maps]
+    assert found == ["ace", "bdf", "uwy", "vxz", "ab", "cd", "ef", "uv", "wx", "yz"]
+
+
 def by_shared_keys(own: Any, queries: Tensor, keys: Tensor, order: str = "bhij") -> Any:
     """Let 2 heads read the same keys (Shazeer 2019) by einsum, which puts the heads on the axis of queries."""
     sides = queries.view(*queries.shape[:2], 2, 8), keys[..., :8]

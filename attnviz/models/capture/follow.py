@@ -380,14 +380,17 @@ class Follower:
     def _convolve(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
         """Keep as many positions as before, else make new tokens: patches of an image, stretches of sound."""
         states, kernel, result = of.args[0], of.args[1], of.results[0]
-        given, strides, what = (known[0] or NOTHING).ids, (of.args[2:3] or [()])[0], "pooling"
+        source, strides, what = known[0] or NOTHING, (of.args[2:3] or [()])[0], "pooling"
+        given = source.ids
         if isinstance(kernel, Tensor):
             kernel, strides, what = kernel.shape[2:], of.args[3], "convolution"
         elif given is None or len(kernel) != given.ndim - 2 or {*strides} != {1} or self.store.varies(given, 1):
             return self._combine(of, known)
         if given is None or self.store.varies(given, 1):  # channels come before places
-            given = self.store.seed((len(states), *states.shape[2:]))[:, None].expand(states.shape)
-            self.store.put(states, Known(given))
+            given = self.store.seed((len(states), 1, *states.shape[2:]))
+            if source.numbers is not None:
+                given = self.store.mix(source.numbers[:, :1].contiguous(), is_mixed=False)
+            self.store.put(states, Known(given.expand(states.shape)))
         elif math.prod(kernel) > 1 and {*strides} == {1}:
             self._note(what)
         # As many places as each text has tokens, padding left out, are of these, and any others of new ones, the same
@@ -397,7 +400,10 @@ class Follower:
             real = places >= 0
             tokens = places[real] if bool((real == real[:1]).all()) and {*strides} == {1} else places
             rows, of_row = torch.unique(places.flatten(1).amax(dim=1), return_inverse=True)
-            new = tokens if tokens.numel() == shape.numel() else self.store.seed((len(rows), *shape[1:]))[of_row]
+            if not self.store.varies(places.flatten(1), 1):  # each is of one token, which becomes a text
+                rows = self.store.seed((len(rows), 1))[:, 0]
+            of_places = rows[:, None].expand(-1, shape[1:].numel()).contiguous()
+            new = tokens if tokens.numel() == shape.numel() else self.store.mix(of_places, is_mixed=False)[of_row]
             places = new.view(shape)
         return places.expand(result.shape)
 

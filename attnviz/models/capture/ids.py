@@ -202,7 +202,7 @@ class Store:
         rows = torch.arange(n_rows)[:, None] << PLACE_BITS
         return (rows + torch.arange(start, start + n_places) + first).reshape(tuple(shape))
 
-    def mix(self, ids: Ids, of: Ids | None = None) -> Ids:
+    def mix(self, ids: Ids, of: Ids | None = None, is_mixed: bool = True) -> Ids:
         """Make new tokens, each of several, in the rows of those. `of`: all that they were made of."""
         few = collapse(ids)
         whole = few if of is None else collapse(of)
@@ -215,7 +215,7 @@ class Store:
             places = torch.empty_like(order)
             places[order] = torch.arange(len(order)) - torch.searchsorted(in_order, in_order)
             places = places.view(few.shape).masked_fill(few < 0, 0)
-            self.families.append(Family(int(places.amax()) + 1 if places.numel() else 1, True))
+            self.families.append(Family(int(places.amax()) + 1 if places.numel() else 1, is_mixed))
             self._mixed[key] = torch.where(few < 0, NOBODY, first + (rows << PLACE_BITS) + places)
         return self._mixed[key].expand(ids.shape)
 

@@ -87,14 +87,17 @@ class ModulesAtWork:
         """
         if tensor.is_nested or type(tensor) is not Tensor or torch._C._get_tracing_state() is not None:
             return
-        known, shape = self.store.get(tensor), tensor.shape
-        is_lost = known is not None and known.ids is None and not known.after and tensor.ndim < 4
-        is_new = not is_learned(tensor) and (known is None or is_lost)
+        known, shape = self.store.get(tensor) or NOTHING, tensor.shape
+        is_lost = tensor.ndim < 4 or known.numbers is not None or known is NOTHING
+        is_new = not is_learned(tensor) and known.ids is None and not known.after and is_lost
         if tensor.is_floating_point() and tensor.ndim in (2, *n_axes) and is_new:
             tokens = (len(tensor), 1) if tensor.ndim == 2 and len(tensor) in n_texts else shape[:-1]
             ids = self.store.seed(tokens).reshape(*shape[:-1], 1).expand(shape)
             is_given = not self.calls and shape.numel() <= MAX_NUMBERS
             self.store.put(tensor, Known(ids, numbers=self.store.seed(shape) if is_given else None))
+        elif tensor.ndim == 5 and known is NOTHING and not self.calls:  # frames may become rows, each still of its film
+            films = self.store.seed((len(tensor), 1))[..., None, None, None]
+            self.store.put(tensor, Known(None, numbers=films.expand(shape)))
         elif tensor.dtype == torch.int64 and 1 <= tensor.ndim <= 3 and not tensor.is_meta:
             tokens = (len(tensor), 1) if tensor.ndim == 1 and len(tensor) in n_texts else shape
             words = tensor.to("cpu", copy=True)
