@@ -261,6 +261,28 @@ def test_frames_that_are_rows_of_a_batch_are_of_their_films() -> None:
     assert found == ["ace", "bdf", "uwy", "vxz", "ab", "cd", "ef", "uv", "wx", "yz"]
 
 
+@pytest.mark.parametrize("names", ["abcde", "zabcde"])
+def test_numbers_of_a_table_beside_categories(names: str) -> None:
+    """As in an FT-Transformer (Gorishniy et al. 2021), whose features of numbers are looked up, behind a class token."""
+
+    def forward(own: Any, kinds: Tensor, numbers: Tensor) -> Any:
+        columns = own.words(kinds), own.words(torch.arange(2)) * numbers[..., None]
+        return own.layer(torch.cat([own.begin.expand(len(kinds), 1, -1), *columns], dim=1))
+
+    layer = nn.TransformerEncoderLayer(8, 2, 8, batch_first=True)
+    module = Module(forward, words=nn.Embedding(9, 8), layer=layer, begin=nn.Parameter(drawn(7, 8))).eval()
+    maps = recorded(lambda: module(torch.tensor([[1, 2, 3], [4, 5, 6]]), drawn(6, 2, 2)), tokens=[list(names)] * 2)
+    assert [one.keys.pieces for one in maps] == [("z" if "z" in names else "⟨before 1⟩", *"abcde")] * 2
+
+
+def test_sentences_of_a_document_are_its_windows() -> None:
+    """As where a hierarchical network [document, sentence, word] reads them one by one (Yang et al. 2016)."""
+    layer = nn.TransformerEncoderLayer(8, 2, 8, batch_first=True)
+    module = Module(lambda own, ids: own.layer(own.words(ids.flatten(0, 1))), words=nn.Embedding(20, 8), layer=layer)
+    maps = recorded(lambda: module.eval()(torch.arange(12).view(2, 2, 3)), tokens=[list("abcdef"), list("uvwxyz")])
+    assert ["".join(one.keys.pieces) for one in maps] == ["abc", "def", "uvw", "xyz"]
+
+
 def by_shared_keys(own: Any, queries: Tensor, keys: Tensor, order: str = "bhij") -> Any:
     """Let 2 heads read the same keys (Shazeer 2019) by einsum, which puts the heads on the axis of queries."""
     sides = queries.view(*queries.shape[:2], 2, 8), keys[..., :8]

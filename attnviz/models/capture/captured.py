@@ -105,7 +105,6 @@ class Asked:
     dropout_p: float = 0.0
     is_causal: bool = False
     scale: float | None = None
-    enable_gqa: bool = False
 
 
 def recompute(

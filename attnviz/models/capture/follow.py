@@ -137,7 +137,10 @@ class Follower:
             others = [each for each in of.tensors if each is not tensor and each.ndim]
             are_vectors = 0 < len(others) == len(of.tensors) - 1  # and neither single numbers nor the tensor itself
             if own.numbers is not None and are_vectors and of.name not in MOVES:
-                ids = (known[each].ids for each in others if each in known)
+                is_alone = (
+                    of.name == "mul" and tensor.shape[-1] == 1
+                )  # and is multiplied by features, whoever has these
+                ids = [known[each].ids for each in others if each in known and not is_alone]
                 if all(map(self.store.is_nobodys, ids)) and self.store.are_tokens(own.numbers, own.ids):
                     own = Known(own.numbers, own.after)
             if not own.since:

@@ -178,10 +178,11 @@ class Store:
     def tell_apart(self, ids: Ids) -> Ids:
         """Make new tokens of rows [text, …] of which several are of one text.
 
-        Texts that a model reads several times, as beams, are texts of their own, as are those that it joins.
+        Texts that a model reads several times, as beams, are texts of their own, as are those that it joins. Parts of
+        one, as sentences, are not.
         """
         firsts = ids.flatten(1)[:, 0]
-        firsts = row_of(firsts[firsts >= 0])
+        firsts = firsts[firsts >= 0] & (1 << PLACE_BITS + ROW_BITS) - 1
         return ids if len(torch.unique(firsts)) == len(firsts) else self.seed(collapse(ids).shape).expand(ids.shape)
 
     def lay_out(self, ids: Ids | None, shape: Sequence[int]) -> Ids | None:

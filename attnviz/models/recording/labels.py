@@ -245,7 +245,7 @@ class PassLabels:
         """Name the kept tokens of a side.
 
         `text`: which one queries are of. Those of no token are learned, states of a loop, or means of a text. Several
-        texts, or a text and what is no token, that stand on one axis may have been named together.
+        texts, or a text and what is no token, that stand on one axis may have been named together, also without that.
         """
         families, known = find_families(ids), ids[ids >= 0]
         if text is not None and not families:
@@ -258,9 +258,10 @@ class PassLabels:
         if n_windows == 1 and (len(families) > 1 or 0 < len(known) < len(ids)):
             rows, row = getattr(self._names, self._texts[families[0]]), int(row_of(known).min())
             given = rows[row] if rows is not None and row < len(rows) else ()
-            if len(given) == len(ids) and len(given) not in [self._met[family][1] for family in families]:
-                others = list(given)
-                self._called.update(zip(ids.tolist(), given, strict=True))
+            named = known if len(given) == len(known) else ids
+            if len(given) == len(named) and len(given) not in [self._met[family][1] for family in families]:
+                others = list(given) if named is ids else others
+                self._called.update(zip(named.tolist(), given, strict=True))
         for each in known.tolist():
             if each not in self._called:
                 self._name(each)
