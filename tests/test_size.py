@@ -22,7 +22,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
     "tests/commands": 6230,
-    "tests/models": 4812,
+    "tests/models": 4892,
     "tests/renderers": 3902,
     "attnviz/renderers/page": 3495,
     "tests": 3204,
@@ -32,7 +32,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/survey": 1837,
     "attnviz/views": 1571,
     "attnviz/commands/lesson": 973,
-    "attnviz/models/capture": 1631,
+    "attnviz/models/capture": 1664,
     "attnviz/text": 1395,
     "attnviz/commands/train": 1072,
     "attnviz/measures": 1287,
@@ -44,7 +44,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/explain": 676,
     "tests/text": 1114,
     "attnviz": 1446,
-    "attnviz/models/recording": 755,
+    "attnviz/models/recording": 756,
     "attnviz/commands/compare": 898,
     "attnviz/store": 833,
     "tests/benchmarks": 416,

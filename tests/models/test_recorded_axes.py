@@ -248,9 +248,9 @@ def test_heads_and_tokens_of_what_others_wrote(
 
 
 def test_frames_that_are_rows_of_a_batch_are_of_their_films() -> None:
-    """As in TimeSformer (Bertasius et al. 2021): patches of each frame are convolved, then frames of each patch attend."""
+    """As in TimeSformer (Bertasius et al. 2021): each frame is convolved, then frames of each patch attend."""
 
-    def forward(own: Any, films: Tensor) -> Tensor:
+    def forward(own: Any, films: Tensor) -> Any:
         patches = own.cut(films.flatten(0, 1)).flatten(2).mT.unflatten(0, films.shape[:2])
         by_time = own.layer(patches.transpose(1, 2).flatten(0, 1)).unflatten(0, (len(films), -1)).transpose(1, 2)
         return own.layer(by_time.flatten(0, 1))
@@ -263,7 +263,7 @@ def test_frames_that_are_rows_of_a_batch_are_of_their_films() -> None:
 
 @pytest.mark.parametrize("names", ["abcde", "zabcde"])
 def test_numbers_of_a_table_beside_categories(names: str) -> None:
-    """As in an FT-Transformer (Gorishniy et al. 2021), whose features of numbers are looked up, behind a class token."""
+    """As in an FT-Transformer (Gorishniy et al. 2021): features of numbers are looked up, behind a class token."""
 
     def forward(own: Any, kinds: Tensor, numbers: Tensor) -> Any:
         columns = own.words(kinds), own.words(torch.arange(2)) * numbers[..., None]
