@@ -137,9 +137,8 @@ class Follower:
             others = [each for each in of.tensors if each is not tensor and each.ndim]
             are_vectors = 0 < len(others) == len(of.tensors) - 1  # and neither single numbers nor the tensor itself
             if own.numbers is not None and are_vectors and of.name not in MOVES:
-                is_alone = (
-                    of.name == "mul" and tensor.shape[-1] == 1
-                )  # and is multiplied by features, whoever has these
+                # A number that is multiplied by features is alone, whoever they are of.
+                is_alone = of.name == "mul" and tensor.shape[-1] == 1
                 ids = [known[each].ids for each in others if each in known and not is_alone]
                 if all(map(self.store.is_nobodys, ids)) and self.store.are_tokens(own.numbers, own.ids):
                     own = Known(own.numbers, own.after)
