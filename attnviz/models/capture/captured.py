@@ -105,6 +105,7 @@ class Asked:
     dropout_p: float = 0.0
     is_causal: bool = False
     scale: float | None = None
+    enable_gqa: bool = False  # keys and values say it themselves
 
 
 def recompute(
