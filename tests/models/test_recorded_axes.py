@@ -378,6 +378,19 @@ def test_texts_beside_each_other_go_on_from_a_memory(n_texts: int) -> None:
         np.testing.assert_allclose(found.weights[0, 0, 5:], right, atol=1e-6)
 
 
+def test_names_of_several_texts_are_not_those_of_a_picture_with_as_many_patches() -> None:
+    """As where CLIP compares a picture with several sentences."""
+
+    def forward(own: Any, picture: Tensor, words: Tensor) -> Any:
+        return [own.attend(one, one, one) for one in (own.conv(picture).flatten(2).mT, own.words(words))]
+
+    parts = {"conv": nn.Conv2d(3, 16, 1), "words": nn.Embedding(30, 16)}
+    model = Module(forward, attend=nn.MultiheadAttention(16, 2, batch_first=True), **parts)
+    names = [list("abcdef"), list("ABCDEF")]
+    maps = recorded(lambda: model(drawn(1, 1, 3, 2, 3), torch.arange(12).view(2, 6)), tokens=names)
+    assert [list(one.keys.pieces) for one in maps] == [list("012345"), *names]
+
+
 def test_names_tell_heads_from_texts_where_no_module_reads_states() -> None:
     states = drawn(12, 2, 5, 8)
     for tokens, shapes in ((list("abcde"), [(1, 2, 5, 5)]), ([list("abcde")] * 2, [(1, 1, 5, 5)] * 2)):
@@ -582,3 +595,45 @@ def test_steps_of_a_recurrent_decoder_are_rows(n_written: int, is_fed: bool) -> 
     for row, one in enumerate(maps):
         np.testing.assert_allclose(one.weights[0, 0], torch.stack(model.weights, 1)[row].numpy(), atol=1e-7)
         assert (list(one.queries.pieces), list(one.keys.pieces)) == (written, WORDS)
+
+
+@pytest.mark.parametrize("is_outside", [False, True])
+@pytest.mark.parametrize("chooses", [False, True])
+@pytest.mark.parametrize("n_texts", [1, 2, 3])
+def test_a_decoder_writes_one_word_after_another(n_texts: int, chooses: bool, is_outside: bool) -> None:
+    """As in tutorials, where a function runs its steps, and the words are given or those that it chose."""
+
+    def step(own: Any, word: Tensor, state: Tensor, read: Tensor) -> Any:
+        asked, state = own.write(own.words(word)[:, None], state)
+        own.weights = (asked @ read.mT).softmax(-1)
+        return own.choose(own.weights @ read)[:, 0].argmax(-1), state
+
+    def translate(own: Any, source: Tensor, words: Tensor) -> Any:
+        (read, state), word = own.read(own.words(source)), words[:, 0]
+        for n in (1, 2, 2):
+            chosen, state = own.step(word, state, read)
+            word = chosen if chooses else words[:, n]
+
+    def gru() -> nn.GRU:
+        return nn.GRU(16, 16, batch_first=True)
+
+    step_by_step = Module(step, words=nn.Embedding(30, 16), write=gru(), **linears(choose=30))
+    model = Module(translate, words=nn.Embedding(30, 16), read=gru(), step=step_by_step)
+    given = torch.arange(5 * n_texts).view(n_texts, 5), torch.arange(3 * n_texts).view(n_texts, 3)
+    names = [list("xyz"), list("XYZ"), list("uvw")][:n_texts], [list("abcde")] * n_texts
+    maps = recorded(lambda: translate(model, *given) if is_outside else model(*given), tokens=names[0], keys=names[1])
+    called = [(one.weights.shape, [*one.queries.pieces], [*one.keys.pieces]) for one in maps]
+    assert called == [((1, 1, 3, 5), *of_text) for of_text in zip(*names, strict=True)]
+
+
+def test_a_source_as_long_as_what_is_written_has_names_of_its_own_where_a_function_reads_both() -> None:
+    encode, decode = (of(16, 2, batch_first=True) for of in (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer))
+    states, names = drawn(1, 2, 2, 5, 16), [[list("abcde")] * 2, [list("vwxyz")] * 2]
+    run = lambda: decode.eval()(states[0], encode.eval()(states[1]))  # noqa: E731
+    maps = recorded(run, tokens=names[0], keys=names[1])
+    assert ["".join(one.queries.pieces + one.keys.pieces) for one in maps[::2]] == [
+        "vwxyz" * 2,
+        "abcde" * 2,
+        "abcdevwxyz",
+    ]
+    assert not any(one.provenance.facts.guess for one in maps)

@@ -14,9 +14,9 @@ together:
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,7 @@ def join_calls(calls: Sequence[Call], store: Store) -> list[Call]:
     for find_whole, join in ((_find_states, _join_numbered), (_find_run, _join_parts), (_find_loop, _join_steps)):
         gathered = _gather(parts, find_whole)
         parts = [call for several in gathered for call in (join(several, store) if len(several) > 1 else several)]
-    passes, texts = _number_passes([*parts, *(call for call in calls if call.keys is None)]), Texts(store.taken_back)
+    passes, texts = _number_passes([*parts, *(call for call in calls if call.keys is None)]), Texts(store)
     for call in passes:
         texts.read(call)
     return [call for several in _gather(passes, texts.find_whole) for call in texts.join(several)]
@@ -153,16 +153,24 @@ def _join_parts(calls: list[Call], _: Store) -> list[Call]:
 
 
 def _find_loop(call: Call) -> object:
-    """Find what steps of one loop have in common."""
+    """Find what steps of one loop in a module have in common."""
+    step = _find_step(call)
+    return step and (call.number, step)
+
+
+def _find_step(call: Call) -> object:
+    """Find what steps of one loop have in common, wherever that runs."""
     may_be_step = call.kept.shape[2] == 1 < call.kept.shape[3] and call.factors is None
-    return (call.number, call.path, call.kept.shape, call.heads, _read(call)[1]) if may_be_step else None
+    return (call.root, call.path, call.kept.shape, call.heads, _read(call)[1]) if may_be_step else None
 
 
 def _join_steps(calls: list[Call], store: Store) -> list[Call]:
     """Join steps of a loop. Their queries are tokens where each step has another, and no state that goes on."""
     queries = np.concatenate([call.queries for call in calls], axis=1)
     is_state = any(store.families[family].is_mixed for family in find_families(queries))
-    if is_state or len(np.unique(queries[0])) < len(calls):
+    # Words that a model chose for all texts at once, [text], are no text: which is of which text their rows do not say.
+    are_of_one = any(len(np.unique(of_step)) < len(of_step) for of_step in row_of(queries).T)
+    if is_state or are_of_one or len(np.unique(queries[0])) < len(calls):
         queries = np.full_like(queries, NOBODY)
     steps = [replace(call, queries=np.full_like(queries[:, :1], step)) for step, call in enumerate(calls)]
     return _unite(steps, queries=queries, n_steps=len(calls))
@@ -198,8 +206,8 @@ class Text:
 class Texts:
     """All texts that were read, as far as they attend to themselves."""
 
-    def __init__(self, taken_back: Collection[int]) -> None:
-        self._taken_back = list(taken_back)
+    def __init__(self, store: Store) -> None:
+        self._store, self._taken_back = store, list(store.taken_back)
         self._of: dict[int, Text] = {}  # by tokens, the text that they were read in first
         self._times = Counter[object]()
 
@@ -227,7 +235,9 @@ class Texts:
         """Find what passes over one text have in common."""
         text, place = self.find_grown(call), (call.number, call.path, call.nth)
         self._times[place] += 1
-        return None if text is None or text.is_of_other_rows else (id(text), *place[1:], self._times[place])
+        if text is None:
+            return _find_step(call)
+        return None if text.is_of_other_rows else (id(text), *place[1:], self._times[place])
 
     def join(self, calls: Sequence[Call]) -> Sequence[Call]:
         """Make one call of those of one place in a text. Where rows are of several texts each is alone, and says why.
@@ -237,7 +247,11 @@ class Texts:
         """
         text = self.find_grown(calls[0])
         if text is None:
-            return calls
+            # Where a function calls a module step by step, each reads what the one before gave, or has something of its
+            # own to read. Else it is another pass over the same.
+            pairs = pairwise(calls)
+            are_steps = all(two.after >> one.place & 1 or two.since != one.since for one, two in pairs)
+            return _join_steps([*calls], self._store) if len(calls) > 1 and are_steps else calls
         own = [self._line_up(call, text) for call in calls]
         first, n_others = own[0], [-min(0, int(of.min())) for of in own]
         apart = APART if text.is_of_other_rows else MEMORY if max(n_others) > n_others[0] else ""

@@ -6,7 +6,7 @@ query attends to, or what attention_mask says. Where ids are not known, as many 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, compress, count, groupby
@@ -115,10 +115,13 @@ def label(groups: Sequence[Group], names: Names, store: Store) -> Iterator[tuple
 
     for group in groups:
         group.calls[:] = [call if call.keys is not None else _guess_sides(call, names, make) for call in group.calls]
-    n_named = len({group.number for group in groups if names.matches_length("tokens", group.shape[2])})
+    # What another text attends to is that of `keys`, also where a function runs an encoder, and then a decoder.
+    sources = {family for group in groups if group.is_across for family in find_families(group.sides[1])}
+    asking = [group for group in groups if names.keys is None or sources.isdisjoint(find_families(group.sides[0]))]
+    n_named = len({group.number for group in asking if names.matches_length("tokens", group.shape[2])})
     for _, of_pass in groupby(groups, key=lambda group: group.number):
         several = list(of_pass)
-        labels = PassLabels(several, names, store.families, n_named)
+        labels = PassLabels(several, names, store.families, n_named, sources)
         yield from ((group, labels.label(group)) for group in several)
 
 
@@ -151,8 +154,10 @@ def count_windows(group: Group) -> tuple[list[int], int]:
 class PassLabels:
     """The names of one pass."""
 
-    def __init__(self, groups: Sequence[Group], names: Names, families: Sequence[Family], n_named: int) -> None:
-        self._names, self._families, self._n_named = names, families, n_named
+    def __init__(
+        self, groups: Sequence[Group], names: Names, families: Sequence[Family], n_named: int, sources: Collection[int]
+    ) -> None:
+        self._names, self._families, self._n_named, self._sources = names, families, n_named, sources
         calls = [(np.asarray(call.keys), call.attended) for group in groups for call in group.calls]
         of_keys = np.concatenate([keys.ravel() for keys, _ in calls])
         attended = np.concatenate([keys[attended] for keys, attended in calls])
@@ -165,6 +170,7 @@ class PassLabels:
                 n_places = max(n_places, int(place_of(own).max()) + 1)
                 self._met[family] = max(n_rows, int(row_of(own).max()) + 1), n_places, first
         self._whole = {n for _, n, _ in self._met.values()}
+        self._sizes = {(n_texts, n) for n_texts, n, _ in self._met.values()}
         self._lengths = self._whole.union(*(group.shape[2:] for group in groups))
         self._texts: dict[int, Text] = {}
         for group in sorted(groups, key=lambda group: not group.is_across):
@@ -185,7 +191,8 @@ class PassLabels:
             asking, asked = max(orders, key=lambda order: fits(order[0], n_queries) + fits(order[1], n_keys))
             self._texts = {**dict.fromkeys(queries, asking), **dict.fromkeys(keys, asked), **self._texts}
             return
-        order: tuple[Text, ...] = ("tokens", "keys") if queries else ("keys", "tokens")
+        is_asking = bool(queries) and queries[0] not in self._sources
+        order = BOTH if is_asking else BOTH[::-1]
         given = [text for text in order if getattr(self._names, text) is not None] or order
         for family in (*keys, *queries):
             fitting = (text for text in given if fits(text, self._met[family][1]))
@@ -258,8 +265,9 @@ class PassLabels:
         if n_windows == 1 and (len(families) > 1 or 0 < len(known) < len(ids)):
             rows, row = getattr(self._names, self._texts[families[0]]), int(row_of(known).min())
             given = rows[row] if rows is not None and row < len(rows) else ()
+            there = zip(*np.unique(family_of(known), return_counts=True), strict=True)
             named = known if len(given) == len(known) else ids
-            if len(given) == len(named) and len(given) not in [self._met[family][1] for family in families]:
+            if len(given) == len(named) and len(given) not in [self._met[family][1] for family, n in there if n > 1]:
                 others = list(given) if named is ids else others
                 self._called.update(zip(named.tolist(), given, strict=True))
         for each in known.tolist():
@@ -281,7 +289,7 @@ class PassLabels:
         elif of.is_mixed and not fits(text, n):
             first = next(self._alone[row]) if n == 1 else 0
             called = [f"⟨mixed {first + at}⟩" for at in range(n)]
-        elif rows is not None:
+        elif rows is not None and (len(rows) == n_texts or (len(rows), max(map(len, rows))) not in self._sizes):
             given, there = rows[row % len(rows)], f"the attention in {place}"
             are_theirs = fits(text, n) or not any(fits(text, length) for length in self._lengths)
             if are_theirs and len(rows) != n_texts and (len(rows), len(given)) != (1, n):
