@@ -378,6 +378,37 @@ def test_texts_beside_each_other_go_on_from_a_memory(n_texts: int) -> None:
         np.testing.assert_allclose(found.weights[0, 0, 5:], right, atol=1e-6)
 
 
+@pytest.mark.parametrize("n_texts", [1, 2])
+def test_a_cache_with_room_for_more_texts_is_written_into(n_texts: int) -> None:
+    """As in the reference code of Llama, which writes into a part of a part: cache[:n_texts, start:end] = …"""
+
+    def forward(own: Any, words: Tensor, start: int) -> Tensor:
+        end = start + words.shape[1]
+        own.cache[:n_texts, start:end] = states = own.words(words)
+        read = own.cache[:n_texts, :end]
+        return by_softmax(states, read, read)
+
+    model: Any = Module(forward, words=nn.Embedding(30, 16), cache=torch.zeros(4, 8, 16))
+    words, names = torch.arange(5 * n_texts).view(n_texts, 5), [list("abcde"), list("ABCDE")][:n_texts]
+    maps = recorded(lambda: [model(words[:, :3], 0), model(words[:, 3:4], 3), model(words[:, 4:], 4)], tokens=names)
+    assert [list(found.queries.pieces) for found in maps] == [list(found.keys.pieces) for found in maps] == names
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_scores_that_are_shifted_and_added_leave_the_others_their_names(is_first: bool) -> None:
+    """As in a conformer, which reads distances as states and shifts what they score (Dai et al. 2019)."""
+
+    def forward(own: Any, states: Tensor) -> Any:
+        by_place = states @ own.place(torch.arange(5.0).expand(2, 16, 5).mT).mT
+        shifted = torch.cat([torch.zeros(2, 5, 1), by_place], -1).view(2, 6, 5)[:, 1:].reshape(2, 5, 5)
+        scores = own.key(states) @ states.mT
+        return (shifted + scores if is_first else scores + shifted).softmax(-1) @ states
+
+    names = [list("abcde"), list("ABCDE")]
+    maps = recorded(lambda: Module(forward, **linears(place=16, key=16))(drawn(1, 2, 5, 16)), tokens=names)
+    assert [[list(one.queries.pieces), list(one.keys.pieces)] for one in maps] == [[of] * 2 for of in names]
+
+
 def test_names_of_several_texts_are_not_those_of_a_picture_with_as_many_patches() -> None:
     """As where CLIP compares a picture with several sentences."""
 
@@ -389,6 +420,29 @@ def test_names_of_several_texts_are_not_those_of_a_picture_with_as_many_patches(
     names = [list("abcdef"), list("ABCDEF")]
     maps = recorded(lambda: model(drawn(1, 1, 3, 2, 3), torch.arange(12).view(2, 6)), tokens=names)
     assert [list(one.keys.pieces) for one in maps] == [list("012345"), *names]
+
+
+@pytest.mark.parametrize("n_texts", [1, 2])
+def test_what_a_text_has_alone_names_none_of_its_tokens(n_texts: int) -> None:
+    """Such as the time in a diffusion, which is read first and added to each place of a picture."""
+
+    def forward(own: Any, picture: Tensor, time: Tensor) -> Any:
+        states = own.conv(picture) + own.time(time)[..., None, None]
+        places = own.norm(states.flatten(2)).mT
+        own.attend(places, places, places)
+
+    parts = {"conv": nn.Conv2d(3, 16, 1), "time": nn.Embedding(9, 16), "norm": nn.GroupNorm(2, 16)}
+    model = Module(forward, attend=nn.MultiheadAttention(16, 2, batch_first=True), **parts)
+    names = [list("abcdef"), list("ABCDEF")][:n_texts]
+    maps = recorded(lambda: model(drawn(1, n_texts, 3, 2, 3), torch.arange(n_texts)), tokens=names)
+    assert [(one.weights.shape, [*one.keys.pieces]) for one in maps] == [((1, 2, 6, 6), of_text) for of_text in names]
+
+
+def test_channels_come_before_places_where_groups_of_them_are_normed() -> None:
+    parts = {"norm": nn.GroupNorm(2, 16), "attend": nn.MultiheadAttention(16, 2, batch_first=True)}
+    model = Module(lambda own, x: own.attend(*[own.norm(x.flatten(2)).mT] * 3), **parts)
+    (found,) = recorded(lambda: model(drawn(1, 1, 16, 2, 3)), tokens=list("abcdef"))
+    assert (found.weights.shape, found.keys.pieces) == ((1, 2, 6, 6), tuple("abcdef"))
 
 
 def test_names_tell_heads_from_texts_where_no_module_reads_states() -> None:

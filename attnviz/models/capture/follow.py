@@ -8,7 +8,7 @@ import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, reduce
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -190,6 +190,7 @@ class Follower:
         # were multiplied, whatever is added: distances, gathered or shifted.
         states = [each for each, tensor in zip(known, of.tensors, strict=True) if each and tensor.is_floating_point()]
         scores = [each for each in known if each and each.columns is not None and each.columns.shape == shape]
+        scores = sorted(scores, key=lambda each: self.store.varies(each.ids, -1))[:1]
         for each in scores or sorted(states or filter(None, known), key=lambda each: -each.since):
             ids = each.ids
             if ids is not None and ids.shape != shape and not _fits(ids.shape, shape):
@@ -214,12 +215,13 @@ class Follower:
         after |= (self.store.get(part) or NOTHING).after
         ids = ids if not ids.ndim or self.store.varies(ids, -1) else ids[..., :1].expand(ids.shape)
         self.store.put(part, Known(ids, after))
-        find_whole, take = self._parts.get(part, (lambda: None, None))
-        if (whole := find_whole()) is not None:
-            before = (self.store.get(whole) or NOTHING).ids
-            new = (nobody(whole.shape) if before is None else before).clone(memory_format=torch.contiguous_format)
-            take(new).copy_(ids)
-            self._write(whole, new, after)
+        for find_whole, takes in self._parts.get(part, ()):
+            if (whole := find_whole()) is not None:
+                before = (self.store.get(whole) or NOTHING).ids
+                new = (nobody(whole.shape) if before is None else before).clone(memory_format=torch.contiguous_format)
+                reduce(lambda of, take: take(of), takes, new).copy_(ids)
+                self._write(whole, new, after)
+                break
 
     # --- the same operator, on ids ------------------------------------------------------------------------------------
 
@@ -230,7 +232,9 @@ class Follower:
         if of.name in ("slice", "select") and not is_learned(source):
             again, where, named = of.function, of.args[1:], of.kwargs
             take = lambda whole: again(whole, *where, **named)  # noqa: E731 - and holds no tensor alive
-            self._parts[of.result] = weakref.ref(source), take
+            # Of a part of a part the one between may be gone by then, as in cache[:2, 3:4] = …
+            around = ((find_whole, (*takes, take)) for find_whole, takes in self._parts.get(source, ()))
+            self._parts[of.result] = [(weakref.ref(source), (take,)), *around]
         if not any(known):
             if is_learned(source) and all(map(_is_no_state, of.tensors)) and isinstance(of.result, Tensor):
                 self.store.put(of.result, Known(nobody(of.result.shape)))

@@ -283,9 +283,13 @@ class Store:
             return few.expand(one.shape), are_added
         if torch.equal(one, other):
             return one, False
-        # Of one that is the same for each row of a batch it is as if it had been read last.
+        # Of one that is the same for each row of a batch it is as if it had been read last, as of one that a text has
+        # alone, such as the time in a diffusion.
+        are_alone = torch.tensor([*(family.n_places + family.n_more == 1 for family in self.families), False])
+        is_shared = [ids.ndim > 1 and ids.stride(0) == 0 and ids.shape[0] > 1 for ids in (one, other)]
         first, second = (
-            family_of(ids) + ((ids.ndim > 1 and ids.stride(0) == 0 and ids.shape[0] > 1) << 40) for ids in (one, other)
+            families + ((are_alone[families] | is_same).long() << 40)
+            for families, is_same in zip(map(family_of, (one, other)), is_shared, strict=True)
         )
         found = torch.where((other < 0) | ((one >= 0) & (first <= second)), one, other)
         mixed = (family_of(one) == family_of(other)) & (one != other) & (one >= 0)
