@@ -500,6 +500,25 @@ def test_one_weight_a_word(way: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]
         assert "read (sums of different tokens)" in found.provenance.facts.guess  # a recurrent network
 
 
+@pytest.mark.parametrize("is_masked", [False, True])
+@pytest.mark.parametrize("names", ["ab", "ab_"])
+@pytest.mark.parametrize("mask", [None, [[1, 1, 1], [1, 1, 0]]])
+def test_padding_behind_a_text_that_was_packed_is_none_of_its_words(names: str, mask: Any, is_masked: bool) -> None:
+    """As in hierarchical attention (Yang et al. 2016), whose weights are masked, or divided by the sum of the real."""
+
+    def forward(own: Any, words: Tensor, lengths: Tensor) -> Any:
+        packed = nn.utils.rnn.pack_padded_sequence(own.words(words), lengths, batch_first=True)
+        states, _ = nn.utils.rnn.pad_packed_sequence(own.read(packed)[0], batch_first=True)
+        scores, real = own.score(states)[..., 0], words > 0
+        weights = scores.masked_fill(~real, -1e9).softmax(1) if is_masked else divide_by_sum(scores.exp() * real)
+        return weights[:, None] @ states
+
+    model = Module(forward, words=nn.Embedding(9, 16), read=nn.GRU(16, 16, batch_first=True), **linears(score=1))
+    given = torch.tensor([[1, 2, 3], [4, 5, 0]]), torch.tensor([3, 2])
+    maps = recorded(lambda: model(*given), tokens=[list("xyz"), list(names)], attention_mask=mask)
+    assert [one.keys.pieces for one in maps] == [tuple("xyz"), tuple("ab")]
+
+
 def by_places(model: Any, states: Tensor) -> Tensor:
     """As in SAGAN (Zhang et al. 2019)."""
     query, key, value = (layer(states).flatten(2) for layer in (model.query, model.key, model.value))

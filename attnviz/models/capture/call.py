@@ -292,4 +292,8 @@ def _lay_out(read: Kept, arranged: Arranged, heads: list[int]) -> tuple[Arranged
     kept = arranged.order(weights)
     kept = kept[..., :n_keys] if len(heads) == kept.shape[1] else kept[:, heads, :, :n_keys]
     sinks = arranged.order(sink.expand(weights.shape[:-1]))[:, heads].cpu().numpy()
-    return arranged, read._replace(kept=kept.contiguous().cpu().numpy(), attendable=attendable, sink=sinks)
+    kept = kept.contiguous().cpu().numpy()
+    # What is of no token, and has no weight of any, is what a text that was packed has behind it.
+    if arranged.keys is not None:
+        attendable = attendable & ((arranged.keys >= 0) | kept.any(axis=(1, 2)))[:, None]
+    return arranged, read._replace(kept=kept, attendable=attendable, sink=sinks)

@@ -161,6 +161,7 @@ class PassLabels:
         calls = [(np.asarray(call.keys), call.attended) for group in groups for call in group.calls]
         of_keys = np.concatenate([keys.ravel() for keys, _ in calls])
         attended = np.concatenate([keys[attended] for keys, attended in calls])
+        self._read = np.concatenate([ids.ravel() for group in groups for ids in group.sides])
         self._padding = np.setdiff1d(of_keys[of_keys >= 0], attended)
         self._met: dict[int, tuple[int, int, str]] = {}  # of families: rows, places, and where they were met first
         for place, ids in ((group.place, ids) for group in groups for ids in group.sides):
@@ -282,8 +283,12 @@ class PassLabels:
         of, (n_texts, n, place), text = self._families[family], self._met[family], self._texts[family]
         every = token - place_of(token) + np.arange(n)
         real = ~np.isin(every, self._padding)
+        rows, fits = getattr(self._names, text), self._names.matches_length
+        met = real & np.isin(every, self._read)
+        if rows is not None and len(rows[row % len(rows)]) == met.sum():
+            real = met  # as where a text was packed, and its padding is of no token since
         ranks = (real.cumsum() - real).tolist()  # among those that are no padding
-        rows, fits, called = getattr(self._names, text), self._names.matches_length, list(map(str, ranks))
+        called = list(map(str, ranks))
         if of.is_new:
             every, called = every[[place_of(token)]], [f"⟨new {next(self._new)}⟩"]
         elif of.is_mixed and not fits(text, n):
