@@ -710,3 +710,15 @@ def test_a_source_as_long_as_what_is_written_has_names_of_its_own_where_a_functi
         "abcdevwxyz",
     ]
     assert not any(one.provenance.facts.guess for one in maps)
+
+
+def test_what_reads_the_same_states_again_takes_no_step() -> None:
+    """As where a script calls a model that pools states once an epoch."""
+
+    def pool(own: Any, states: Tensor) -> Any:
+        read = torch.cat([own.learned.expand(2, 1, 16), own.read(states)[0]], dim=1)
+        return by_softmax(read[:, :1], read, read)
+
+    model = Module(pool, read=nn.GRU(16, 16, batch_first=True), learned=nn.Parameter(drawn(1, 16)))
+    states = drawn(2, 2, 5, 16)
+    assert [one.weights.shape for one in recorded(lambda: [model(states), model(states)])] == [(1, 1, 1, 6)] * 4

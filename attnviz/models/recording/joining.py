@@ -247,11 +247,11 @@ class Texts:
         """
         text = self.find_grown(calls[0])
         if text is None:
-            # Where a function calls a module step by step, each reads what the one before gave, or has something of its
-            # own to read. Else it is another pass over the same.
-            pairs = pairwise(calls)
-            are_steps = all(two.after >> one.place & 1 or two.since != one.since for one, two in pairs)
-            return _join_steps([*calls], self._store) if len(calls) > 1 and are_steps else calls
+            # Where a function calls a module step by step, each reads what the one before gave, or asks with a word of
+            # its own. Else it is another pass over the same.
+            go_on = all(call.after >> before.place & 1 for before, call in pairwise(calls))
+            are_words = len({int(call.queries[0, 0]) for call in calls}) == len(calls)
+            return _join_steps([*calls], self._store) if len(calls) > 1 and (go_on or are_words) else calls
         own = [self._line_up(call, text) for call in calls]
         first, n_others = own[0], [-min(0, int(of.min())) for of in own]
         apart = APART if text.is_of_other_rows else MEMORY if max(n_others) > n_others[0] else ""
