@@ -50,8 +50,9 @@ class ModulesAtWork:
     def enter(self, module: nn.Module, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         """Enter a module. What the outermost reads are tokens, as are states that nobody has seen being made."""
         # What stands in others and has nothing learned, as where axes are put in another order, does not say which of
-        # them holds features.
-        says_axes = not self.calls or next(module.parameters(), None) is not None
+        # them holds features. Where groups of channels are normed, these come before places.
+        says_nothing = isinstance(module, nn.GroupNorm) or next(module.parameters(), None) is None
+        says_axes = not self.calls or not says_nothing
         is_map = isinstance(module, MAPS) and len(getattr(module, "normalized_shape", "d")) == 1
         n_axes = (3, 4, 5) if is_map else (3,) if says_axes else ()
         tensors = [one for one in given if isinstance(one, Tensor) and one.ndim in n_axes and one.is_floating_point()]
@@ -75,8 +76,6 @@ class ModulesAtWork:
         # Whole numbers in a square may be a graph's edges.
         beside = (one for one in tensors if one.ndim > 2 or (one.ndim == 2 and one.dtype == torch.int64))
         n_texts = {len(one) for one in beside if one.ndim > 2 or one.shape[0] != one.shape[1]}
-        if isinstance(module, nn.GroupNorm):  # which channels come before places in
-            tensors = []
         for at, tensor in enumerate(tensors):
             self._seed(tensor, n_texts, n_axes, (type(module), at))
         self.calls.append((module, next(self._runs)))

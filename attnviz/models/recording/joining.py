@@ -152,16 +152,10 @@ def _join_parts(calls: list[Call], _: Store) -> list[Call]:
 # --- steps of a loop --------------------------------------------------------------------------------------------------
 
 
-def _find_loop(call: Call) -> object:
-    """Find what steps of one loop in a module have in common."""
-    step = _find_step(call)
-    return step and (call.number, step)
-
-
-def _find_step(call: Call) -> object:
-    """Find what steps of one loop have in common, wherever that runs."""
+def _find_loop(call: Call) -> tuple[object, ...] | None:
+    """Find what steps of one loop have in common: their pass, which a function may begin anew, and all else."""
     may_be_step = call.kept.shape[2] == 1 < call.kept.shape[3] and call.factors is None
-    return (call.root, call.path, call.kept.shape, call.heads, _read(call)[1]) if may_be_step else None
+    return (call.number, call.root, call.path, call.kept.shape, call.heads, _read(call)[1]) if may_be_step else None
 
 
 def _join_steps(calls: list[Call], store: Store) -> list[Call]:
@@ -236,7 +230,8 @@ class Texts:
         text, place = self.find_grown(call), (call.number, call.path, call.nth)
         self._times[place] += 1
         if text is None:
-            return _find_step(call)
+            loop = _find_loop(call)
+            return loop and loop[1:]
         return None if text.is_of_other_rows else (id(text), *place[1:], self._times[place])
 
     def join(self, calls: Sequence[Call]) -> Sequence[Call]:
