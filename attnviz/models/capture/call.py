@@ -294,6 +294,6 @@ def _lay_out(read: Kept, arranged: Arranged, heads: list[int]) -> tuple[Arranged
     sinks = arranged.order(sink.expand(weights.shape[:-1]))[:, heads].cpu().numpy()
     kept = kept.contiguous().cpu().numpy()
     # What is of no token, and has no weight of any, is what a text that was packed has behind it.
-    if arranged.keys is not None:
+    if arranged.keys is not None and arranged.keys.min(initial=0) < 0:
         attendable = attendable & ((arranged.keys >= 0) | kept.any(axis=(1, 2)))[:, None]
     return arranged, read._replace(kept=kept, attendable=attendable, sink=sinks)

@@ -285,7 +285,7 @@ class PassLabels:
         real = ~np.isin(every, self._padding)
         rows, fits = getattr(self._names, text), self._names.matches_length
         met = real & np.isin(every, self._read)
-        if rows is not None and len(rows[row % len(rows)]) == met.sum():
+        if rows is not None and not of.n_more and len(rows[row % len(rows)]) == met.sum():
             real = met  # as where a text was packed, and its padding is of no token since
         ranks = (real.cumsum() - real).tolist()  # among those that are no padding
         called = list(map(str, ranks))
