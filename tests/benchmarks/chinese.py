@@ -17,15 +17,12 @@ seeds learns next to nothing with them (.571, accuracy .721), and two of three w
 
 import csv
 import random
+from itertools import product
 from pathlib import Path
 
-from attnviz.commands.train.spec import TrainSpec
-from attnviz.options import build
 from attnviz.specs import TextOptions
-from tests.benchmarks import shipped
-from tests.benchmarks.shipped import SEEDS, TESTED, note_answers
+from tests.benchmarks.shipped import SEEDS, run_one, ship_each
 from tests.benchmarks.timing import run_command
-from tests.starting import train
 
 N_TESTED = 4_000
 FILES = {"negative": "neg.txt", "positive": "pos.txt"}
@@ -52,18 +49,14 @@ def split(reviews: Path, folder: Path) -> None:
 
 def run(data: Path, runs: Path) -> None:
     """Train each number of heads with each seed, or go on with it, and ask it the reviews that it has not seen."""
-    for seed in SEEDS:
-        for heads in NAMES:
-            folder = runs / f"heads-{heads}-seed-{seed}"
-            if not (folder / TESTED).exists():
-                asked = {"dataset": str(data / "train.csv"), "out": str(folder), "resume": True, **RECIPE}
-                list(train(build(TrainSpec, heads=heads, seed=seed, **asked)))
-                note_answers(folder, TextOptions(dataset=str(data / "test.csv")), data=TESTS)
+    tests = TextOptions(dataset=str(data / "test.csv"))
+    for seed, heads in product(SEEDS, NAMES):
+        run_one(runs, heads, seed, tests, TESTS, dataset=str(data / "train.csv"), **RECIPE)
 
 
 def ship(runs: Path) -> None:
     """Copy seed 0 of each number of heads into the package."""
-    shipped.ship_each(runs, NAMES)
+    ship_each(runs, NAMES)
 
 
 if __name__ == "__main__":

@@ -25,16 +25,16 @@ from attnviz.commands.train.run import write_card
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.measures.classification import compute_score_interval
 from attnviz.models.built_in import SHIPPED
-from attnviz.models.checkpoint import Checkpoint, load_checkpoint
+from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.predicting import cut_text, logits
 from attnviz.options import build
 from attnviz.records.answers import AttentionCost, TestMetrics
 from attnviz.running.metrics import NAME, encode_metrics, load_metrics
 from attnviz.specs import TextOptions
 from attnviz.table.intervals import summarize
-from attnviz.text import Corpus, load_corpus
+from attnviz.text import load_corpus
 from tests.benchmarks.timing import run_command
-from tests.benchmarks.worth import ALIKE, OTHER, Right, describe_costs, measure_costs
+from tests.benchmarks.worth import ALIKE, OTHER, describe_costs, measure_costs
 from tests.starting import train
 from tests.study import compute_seed_interval
 
@@ -49,59 +49,41 @@ RATES = {1: (0.0024, 0.003), 2: (0.003, 0.0015), 4: (0.003, 0.0015), 8: (0.0015,
 N_COST_TEXTS = 3_000  # of the test split, drawn once, that costs are measured on
 
 
-def run_one(data: str, folder: Path, heads: int, seed: int) -> None:
-    """Train, or go on with a run, then look at the test split once, with the weights as stored."""
-    begun, (pretrain_rate, rate) = time.monotonic(), RATES[heads]
-    asked = {"dataset": data, "split": "train", "out": str(folder), "resume": True, **RECIPE}
-    list(train(build(TrainSpec, heads=heads, seed=seed, pretrain_rate=pretrain_rate, learning_rate=rate, **asked)))
-    note_answers(folder, TextOptions(dataset=data, split="test"), seconds=time.monotonic() - begun)
+def run_one(runs: Path, heads: int, seed: int, tests: TextOptions, name: str | None, **asked: Any) -> None:
+    """Train, or go on with a run, then ask its model each text of a test split once, with the weights as stored.
 
-
-def note_answers(folder: Path, tests: TextOptions, **known: Any) -> None:
-    """Ask the model of a folder each text of a test split once, and keep beside it which it judged rightly."""
-    corpus = load_corpus(tests)
-    right, costs = ask_once(load_checkpoint(folder), corpus)
-    np.savez(folder / COSTS, allow_pickle=False, **costs)
-    np.save(folder / RIGHT, right)
-    found = {"data": corpus.name, "n_texts": len(right), "accuracy": float(right.mean()), **known}
-    (folder / TESTED).write_text(json.dumps(found) + "\n", encoding="utf-8")
-
-
-def ask_once(saved: Checkpoint, corpus: Corpus) -> tuple[Right, dict[str, Right]]:
-    """Return which texts of a split are judged rightly, and which of some drawn ones are with each change of heads."""
-    every = saved.tokenizer.ids(document.text for document in corpus.documents)
-    texts = [cut_text(ids, saved.max_tokens, saved.keep) for ids in every]
+    Which texts it judges rightly is kept beside it, and of some drawn ones which it does with each change of heads.
+    """
+    folder, begun = runs / f"heads-{heads}-seed-{seed}", time.monotonic()
+    if (folder / TESTED).exists():
+        return
+    list(train(build(TrainSpec, heads=heads, seed=seed, out=str(folder), resume=True, **asked)))
+    seconds = time.monotonic() - begun
+    saved, corpus = load_checkpoint(folder), load_corpus(tests)
+    texts = [cut_text(ids, saved.max_tokens, saved.keep) for ids in saved.tokenizer.ids(corpus.texts)]
     gold = np.array([document.label for document in corpus.documents])
-    stored = logits(saved.classifier, texts).argmax(dim=-1).numpy()
+    right = logits(saved.classifier, texts).argmax(dim=-1).numpy() == gold
     drawn = np.random.default_rng(0).permutation(len(texts))[:N_COST_TEXTS]
     costs = measure_costs(saved.classifier, [texts[place] for place in drawn], gold[drawn])
-    return stored == gold, costs
+    np.savez(folder / COSTS, allow_pickle=False, **costs)
+    np.save(folder / RIGHT, right)
+    found = {"data": name or corpus.name, "n_texts": len(right), "accuracy": float(right.mean()), "seconds": seconds}
+    (folder / TESTED).write_text(json.dumps(found) + "\n", encoding="utf-8")
+    print(folder.name, "is done", flush=True)
 
 
 def run(data: Path, runs: Path) -> None:
     """Train every number of heads with every seed, one after another, on one thread."""
+    tests = TextOptions(dataset=str(data), split="test")
     for heads, seed in ORDER:
-        folder = runs / f"heads-{heads}-seed-{seed}"
-        if not (folder / TESTED).exists():
-            run_one(str(data), folder, heads, seed)
-            print(folder.name, "is done", flush=True)
-
-
-def pack(name: str, source: Path, tested: TestMetrics) -> None:
-    """Copy a model into the package, with a card that says how it was tested."""
-    folder = SHIPPED / name
-    store.make_folder(folder)
-    for file in ("model.safetensors", "tokenizer.json", "config.json"):
-        store.write(folder / file, (source / file).read_bytes())
-    metrics = replace(load_metrics(source), tested=tested)
-    store.write(folder / NAME, encode_metrics(metrics))
-    write_card(folder, metrics)
-    print(name, tested.mean)
+        rates = dict(zip(("pretrain_rate", "learning_rate"), RATES[heads], strict=True))
+        run_one(runs, heads, seed, tests, None, dataset=str(data), split="train", **rates, **RECIPE)
 
 
 def ship_each(runs: Path, names: Mapping[int, str]) -> None:
-    """Copy seed 0 of each number of heads into the package, with a card that tells of every seed."""
+    """Copy seed 0 of each number of heads into the package, with a card that tells how every seed was tested."""
     for heads, name in names.items():
+        source, folder = runs / f"heads-{heads}-seed-{SEEDS[0]}", SHIPPED / name
         files = {seed: runs / f"heads-{heads}-seed-{seed}" / TESTED for seed in SEEDS}
         found = {seed: json.loads(file.read_bytes()) for seed, file in files.items() if file.exists()}
         tested = list(found.values())
@@ -117,7 +99,13 @@ def ship_each(runs: Path, names: Mapping[int, str]) -> None:
             costs=_read_costs([runs / f"heads-{heads}-seed-{seed}" / COSTS for seed in found]),
             n_cost_texts=N_COST_TEXTS,
         )
-        pack(name, runs / f"heads-{heads}-seed-{SEEDS[0]}", report)
+        store.make_folder(folder)
+        for file in ("model.safetensors", "tokenizer.json", "config.json"):
+            store.write(folder / file, (source / file).read_bytes())
+        metrics = replace(load_metrics(source), tested=report)
+        store.write(folder / NAME, encode_metrics(metrics))
+        write_card(folder, metrics)
+        print(name, report.mean)
 
 
 def compare(runs: Path) -> None:

@@ -1,6 +1,5 @@
 """Batches in small, as `attnviz batch` leaves them, that tests of what judges them share."""
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +8,7 @@ from attnviz.commands.batch import run
 from attnviz.commands.batch.jobs import Job
 from attnviz.commands.batch.manifests import from_file, to_bytes
 from attnviz.commands.batch.spec import BatchSpec
-from attnviz.commands.batch.workers import run_job
+from attnviz.commands.batch.workers import describe_file, run_job
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.options import build
 from attnviz.running import Progress, Result
@@ -19,11 +18,11 @@ TEXT = "not a good film, but the acting saves it"
 SPEC = build(HeatmapSpec, model="multi:2", text=(TEXT,), format=("png", "svg"), dpi=60)
 
 
-def batch(folder: Path, *specs: HeatmapSpec, versions: dict[str, str] | None = None) -> Manifest:
+def batch(folder: Path, *specs: HeatmapSpec) -> Manifest:
     """One job for each spec, called first, second and third, with everything that a batch writes."""
     names = zip(("first", "second", "third"), specs, strict=False)
     jobs = tuple(run_job(Job(name, "heatmap", spec), folder) for name, spec in names)
-    manifest = Manifest({"figures.yaml": "0" * 64}, versions or {"torch": "2.13.0"}, jobs)
+    manifest = Manifest({"figures.yaml": "0" * 64}, {"torch": "2.13.0"}, jobs)
     write(folder, manifest)
     return manifest
 
@@ -56,7 +55,8 @@ def put(folder: Path, path: str, data: bytes) -> None:
     """A file of the first job and what the manifest says of it, as if the batch had made it."""
     (folder / path).parent.mkdir(parents=True, exist_ok=True)
     (folder / path).write_bytes(data)
-    change(folder, "first", lambda entry: replace(entry, files=(*_without(entry, path), file_of(folder, path))))
+    made = describe_file(folder / path, folder)
+    change(folder, "first", lambda entry: replace(entry, files=(*_without(entry, path), made)))
 
 
 def shifted(entry: Entry, measure: str, layer: int, head: int, by: float) -> Entry:
@@ -73,8 +73,3 @@ def without(entry: Entry, path: str) -> Entry:
 
 def _without(entry: Entry, path: str) -> list[File]:
     return [file for file in entry.files if file.path != path]
-
-
-def file_of(folder: Path, path: str) -> File:
-    data = (folder / path).read_bytes()
-    return File(path, hashlib.sha256(data).hexdigest(), len(data))

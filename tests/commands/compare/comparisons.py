@@ -35,22 +35,18 @@ def model(
     n_heads: int = 1,
     *,
     keys: Sequence[float] = (10.0,),
-    distinct: float | None = None,
     right: Sequence[int] = (),
     tested: TestMetrics | None = None,
     d_model: int = 32,
-    trained: bool = True,
-    n_layers: int = 1,
     n_tokens: float = 200.0,
-    **measures: float,
 ) -> Made:
     """Every head attends to `keys` effective keys, one number a text; `right` says which texts the model gets."""
     told = [(0.25, 0.75) if is_right else (0.75, 0.25) for is_right in right]
     made = ComparedModel(
         name=name,
-        status="trained, weights sha256 feedbeef…" if trained else "untrained (random weights, seed 0)",
-        trained=trained,
-        layer_numbers=tuple(range(n_layers)),
+        status="trained, weights sha256 feedbeef…",
+        trained=True,
+        layer_numbers=(0,),
         n_heads=n_heads,
         d_model=d_model,
         n_parameters=2_750_018,
@@ -63,12 +59,10 @@ def model(
     for text, number in enumerate(keys):
         is_right = float(right[text]) if right else None
         rows.append({"text": text, "model": name, "tokens": n_tokens, "right": is_right})
-        for layer in range(n_layers):
-            at = {"text": text, "model": name, "layer": layer}
-            lost = 0.05 if n_heads > 1 else 0.0
-            rows.append(at | {"vendi_score": distinct or float(n_heads), "divergence_from_mean": lost})
-            found = {"effective_keys": number, "entropy": log(number), **measures}
-            rows += [at | {"head": head, **found} for head in range(n_heads)]
+        at = {"text": text, "model": name, "layer": 0}
+        rows.append(at | {"vendi_score": float(n_heads), "divergence_from_mean": 0.05 if n_heads > 1 else 0.0})
+        found = {"effective_keys": number, "entropy": log(number)}
+        rows += [at | {"head": head, **found} for head in range(n_heads)]
     return Made(made, rows)
 
 
@@ -82,18 +76,15 @@ def card(*accuracies: float) -> TestMetrics:
 def comparison(
     *models: Made,
     divergences: np.ndarray | None = None,
-    texts: str = "imdb test[:500]",
     merged: bool = False,
-    in_text: int = 200,
-    **uniform: float,
 ) -> Comparison:
     """Of texts of 200 tokens."""
-    chance = {"effective_keys": 200.0, "entropy": log(200), "tokens": 200, "in_text": in_text, **uniform}
+    chance = {"effective_keys": 200.0, "entropy": log(200), "tokens": 200, "in_text": 200}
     n_texts = len({row["text"] for row in models[0].rows})
     rows = [{"text": text, **chance} for text in range(n_texts)]
     return Comparison(
         models=tuple(each.model for each in models),
-        texts=texts,
+        texts="imdb test[:500]",
         numbers=stack([Numbers.from_rows([*rows, *(row for each in models for row in each.rows)], KEYS)]),
         asked=choose_measures(["effective_keys,entropy,vendi_score,divergence_from_mean,to_sink"]),
         merged=merged,

@@ -23,8 +23,8 @@ from tests.made import notes, table
 SCALE = Scale("fixed", 0.0, 1.0, "attention weight")
 
 
-def report(of: Comparison, title: str | None = None, measure: tuple[str, ...] = ()) -> Report:
-    spec = build(CompareSpec, models=("single", "multi"), title=title, measure=measure)
+def report(of: Comparison) -> Report:
+    spec = build(CompareSpec, models=("single", "multi"))
     return compare_report(of, (), (SCALE,), (), spec)
 
 
@@ -32,9 +32,9 @@ def rows(of: Report, name: str) -> dict[str, tuple[Any, ...]]:
     return {str(row[0]): row[1:] for row in table(of, name).rows}
 
 
-def two(**more: Any) -> Comparison:
+def two() -> Comparison:
     """Of 20 texts, -8.1 keys with an interval of ± .3."""
-    return comparison(model(keys=[14.2] * N_TEXTS), model("multi:8", 8, keys=around(6.1, 0.3)), **more)
+    return comparison(model(keys=[14.2] * N_TEXTS), model("multi:8", 8, keys=around(6.1, 0.3)))
 
 
 def test_two_models_share_a_table_with_their_difference() -> None:
