@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files as resources
 from io import BytesIO
@@ -205,13 +205,6 @@ AREA = """() => {
 def number_in(readout: str) -> str:
     """What stands after the last colon, without how many equal shares that is."""
     return readout.rpartition(": ")[2].partition(", ")[0].strip()
-
-
-def files(folder: Path, pages: Sequence[tuple[str, bytes]]) -> Path:
-    ((name, data),) = pages
-    file = folder / name
-    file.write_bytes(data)
-    return file
 
 
 def check_axe(page: Opened, where: str) -> None:

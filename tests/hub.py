@@ -98,11 +98,9 @@ def ask(script: str, questions: Sequence[object], home: Path, **environment: str
 @contextmanager
 def running(hub: Hub) -> Iterator[Hub]:
     """A hub that answers as long as the block runs."""
-    thread = Thread(target=hub.serve_forever)
-    thread.start()
-    try:
-        yield hub
-    finally:
-        hub.shutdown()
-        hub.server_close()
-        thread.join()
+    with hub:
+        Thread(target=hub.serve_forever).start()
+        try:
+            yield hub
+        finally:
+            hub.shutdown()

@@ -19,10 +19,9 @@ from attnviz.renderers.figure.files import draw_plan, plan_picture, png
 from attnviz.renderers.figure.layout import FigurePlan
 from attnviz.renderers.figure.scale import OVER_IMAGE
 from attnviz.renderers.figure.style import drawing
-from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle, HeatmapGrid
 from attnviz.views.index_page import COLUMNS
-from tests.browser import Opened, files
+from tests.browser import Open
 from tests.made import page_content
 
 BLACK, WHITE = round(255 * OVER_IMAGE), 255  # under a cell of an equal share, which is white
@@ -115,18 +114,16 @@ def test_the_image_is_seen_through_cells(painter: str, picture: Path) -> None:
     assert (right == WHITE).all()
 
 
-def test_a_page_has_the_image_under_its_cells(chromium: Any, picture: Path, tmp_path: Path) -> None:
+def test_a_page_has_the_image_under_its_cells(opened: Open, picture: Path, tmp_path: Path) -> None:
     """As pixels: nothing on the page decodes an image that somebody gave."""
-    maps = attnviz.from_attentions(uniform(16), keys=attnviz.Grid(4, 4, image=picture))
-    pages = list(html(attnviz.show(maps).report, FigureStyle()))
-    ((_, data),) = pages
-    assert b"data:image" not in data
-    (backdrop,) = page_content(data)["backdrops"]
+    maps, file = attnviz.from_attentions(uniform(16), keys=attnviz.Grid(4, 4, image=picture)), tmp_path / "a.html"
+    attnviz.save(maps, file)
+    assert b"data:image" not in file.read_bytes()
+    (backdrop,) = page_content(file)["backdrops"]
     assert base64.b64decode(backdrop["grey"]) == maps.grid.pixels.tobytes()  # type: ignore[union-attr]
-    opened = Opened(chromium, files(tmp_path, pages), "view=matrix&map=0")
-    assert opened.colour(1, 0, 4, 4) == pytest.approx([BLACK] * 3, abs=2)
-    assert opened.colour(1, 3, 4, 4) == pytest.approx([WHITE] * 3, abs=2)
-    opened.close()
+    page = opened(file, "view=matrix&map=0")
+    assert page.colour(1, 0, 4, 4) == pytest.approx([BLACK] * 3, abs=2)
+    assert page.colour(1, 3, 4, 4) == pytest.approx([WHITE] * 3, abs=2)
 
 
 def test_names_of_keys() -> None:

@@ -174,15 +174,6 @@ def document(run: Run) -> dict[str, Any]:
     return read
 
 
-def check_text(text: dict[str, Any]) -> None:
-    """Weights of one text in the document: as many as there are tokens, each row a distribution."""
-    n_queries, n_keys = (len(text[side]["pieces"]) for side in ("queries", "keys"))
-    weights = np.array(text["weights"])
-    assert weights.shape == (len(text["layers"]), len(text["heads"]), n_queries, n_keys)
-    assert weights.min() >= 0
-    assert np.abs(weights.sum(axis=-1) - 1).max() < 1e-5
-
-
 def check_whole(folder: Path) -> list[Path]:
     """Every file below `folder` opens, none is half-written. Gives the pictures."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())

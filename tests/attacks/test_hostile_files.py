@@ -157,10 +157,6 @@ def setting(**changes: object) -> Damage:
     return lambda file: configured(file.parent, **changes)
 
 
-def other_tensors(file: Path) -> None:
-    save_file({**load_file(file), "surplus": torch.zeros(1)}, file)
-
-
 def without(name: str) -> Damage:
     """A tensor less."""
 
@@ -172,15 +168,15 @@ def without(name: str) -> Damage:
     return change
 
 
-def not_numbers(file: Path) -> None:
-    tensors = load_file(file)
-    tensors |= {name: tensor * torch.nan for name, tensor in tensors.items() if tensor.is_floating_point()}
-    save_file(tensors, file)
+def times(factor: float) -> Damage:
+    """All numbers, the temperature too: with 0 logits of 0 over it had no probability, and no JSON."""
 
+    def change(file: Path) -> None:
+        tensors = load_file(file)
+        tensors |= {name: tensor * factor for name, tensor in tensors.items() if tensor.is_floating_point()}
+        save_file(tensors, file)
 
-def zeros(file: Path) -> None:
-    """The temperature too: logits of 0 over it had no probability, and no JSON."""
-    save_file({name: tensor * 0 for name, tensor in load_file(file).items()}, file)
+    return change
 
 
 def another_vocabulary(file: Path) -> None:
@@ -201,10 +197,10 @@ MISMATCHES: dict[str, tuple[str, Damage, str]] = {
     "a version to come": (CONFIG, setting(schema=99), CONFIG),
     "labels of one name": (CONFIG, setting(labels=["same", "same"]), CONFIG),
     "an unknown setting": (CONFIG, config(code="import os"), CONFIG),
-    "surplus tensors": (WEIGHTS, other_tensors, WEIGHTS),
+    "surplus tensors": (WEIGHTS, lambda f: save_file({**load_file(f), "surplus": torch.zeros(1)}, f), WEIGHTS),
     "missing tensors": (WEIGHTS, without("output.weight"), WEIGHTS),
-    "weights that are no numbers": (WEIGHTS, not_numbers, "numbers that are not finite"),
-    "weights that are all 0": (WEIGHTS, zeros, "temperature 0 in"),
+    "weights that are no numbers": (WEIGHTS, times(torch.nan), "numbers that are not finite"),
+    "weights that are all 0": (WEIGHTS, times(0), "temperature 0 in"),
     "int8 without a scale": (WEIGHTS, without("encoder.embedding.words.weight.scale"), WEIGHTS),
     "an unknown norm": (CONFIG, config(norm="none"), CONFIG),
     "a larger vocabulary": (VOCABULARY, another_vocabulary, VOCABULARY),

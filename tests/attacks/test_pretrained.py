@@ -38,11 +38,6 @@ def folder(whole: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(whole, tmp_path / "model"))
 
 
-def only_pickled(folder: Path) -> None:
-    (folder / WEIGHTS).unlink()
-    pickled(folder / "pytorch_model.bin")
-
-
 def code_of_its_own(folder: Path, model_type: str) -> None:
     """What the hub calls remote code, for the configuration, the model and the tokenizer."""
     (folder / "theirs.py").write_text(CODE + "class Config: pass\nclass Model: pass\nclass Tokens: pass\n")
@@ -61,10 +56,6 @@ def indexed(*names: object) -> Callable[[Path], None]:
     return damage
 
 
-def a_header_too_long(folder: Path) -> None:
-    (folder / WEIGHTS).write_bytes((2**60).to_bytes(8, "little") + b"{}")
-
-
 def header(content: object) -> Callable[[Path], None]:
     def damage(folder: Path) -> None:
         written = json.dumps(content).encode()
@@ -74,7 +65,10 @@ def header(content: object) -> Callable[[Path], None]:
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "weights only pickled": (only_pickled, "pytorch_model.bin, a form that can run code"),
+    "weights only pickled": (
+        lambda f: pickled((f / WEIGHTS).rename(f / "pytorch_model.bin")),
+        "pytorch_model.bin, a form that can run code",
+    ),
     "a pickle called safetensors": (lambda f: pickled(f / WEIGHTS), f"{WEIGHTS} is not a whole safetensors file"),
     "code for an unknown type": (lambda f: code_of_its_own(f, "theirs"), "needs program code of its own"),
     "half of the weights": (lambda f: half(f / WEIGHTS), f"{WEIGHTS} is not a whole safetensors file: Error while"),
@@ -83,7 +77,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda f: without("embeddings.word_embeddings.weight")(f / WEIGHTS),
         "lacks weights that its config.json asks for: embeddings.word_embeddings.weight",
     ),
-    "an endless header": (a_header_too_long, "header too large"),
+    "an endless header": (
+        lambda f: (f / WEIGHTS).write_bytes((2**60).to_bytes(8, "little") + b"{}"),
+        "header too large",
+    ),
     "a header that lies": (header({"a": {"shape": [2**40], "data_offsets": [0, 2**40]}}), "missing field `dtype`"),
     "an index into other folders": (indexed("../model.safetensors"), "names files that are not safetensors of this"),
     "an index of a file that is not there": (indexed("a.safetensors"), f"lacks a.safetensors, which {INDEX} names"),

@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 from attnviz.renderers.figure.layout import spell_maps
-from tests.attacks.endings import RunHere, check_text, check_whole, document, in_svg, notes, svg, worked
+from tests.attacks.endings import RunHere, check_whole, document, in_svg, notes, svg, worked
 from tests.made import HOSTILE
 from tests.renderers.figure.reports import labelled
 
@@ -62,7 +63,10 @@ def test_tokens_where_they_stand_and_their_pictures(case: Text, run_here: RunHer
     assert [case.text[start:end] for start, end in text["queries"]["offsets"]] == case.pieces
     assert not any(text["queries"]["special"])
     assert not any(text["queries"]["unknown"])
-    check_text(text)
+    weights = np.array(text["weights"])
+    assert weights.shape == (len(text["layers"]), len(text["heads"]), len(case.pieces), len(case.pieces))
+    assert weights.min() >= 0
+    assert np.abs(weights.sum(axis=-1) - 1).max() < 1e-5
     assert [note for note in notes(run) if "box" in note] == [] or case.has_boxes
 
     assert len(check_whole(tmp_path / "attention")) == 1

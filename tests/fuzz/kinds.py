@@ -5,8 +5,6 @@ import importlib.util
 import json
 import os
 import shutil
-import tarfile
-import zipfile
 from collections.abc import Callable
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -17,10 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow
 import torch
 from hypothesis import strategies as st
-from pyarrow import parquet
 
 from attnviz import store
 from attnviz.cli import app
@@ -30,6 +26,8 @@ from tests.commands.train.runs import stopped
 from tests.fuzz.inputs import OUTPUTS, SPECS, bombs, changed, command_lines, configs, damaged, numbers, tensors
 from tests.fuzz.laws import MAX_MEMORY, breaches, contents, run
 from tests.made import random_maps
+from tests.text.corpora import write_parquet
+from tests.text.test_as_people_have_it import OF_PEOPLE, write_gz, write_tar, write_zip
 from tests.text.test_markup import CHATS, FILES
 
 GOOD = """
@@ -38,8 +36,7 @@ jobs:
   - {name: b, explain: {text: the cat sat}}
   - {name: c, compare: {models: [dot, single], text: the cat sat, dpi: 30}}
 """
-TABLES: tuple[str, ...] = ("table.parquet", "table.csv", "array.json", "quotes.tsv", "labelled.txt", "utf16.csv")
-TABLES += ("table.csv.gz", "tables.zip", "tables.tar.gz")
+TABLES = ("table.parquet", "table.csv", *OF_PEOPLE, "table.csv.gz", "tables.zip", "tables.tar.gz")
 TRAIN = "train --dataset table.csv --epochs 1 --d-model 8 --heads 2 --size 60 --max-tokens 16"
 WRITERS = {name for name, options in SPECS.items() if any(option.name == "out" for option in options)} - {"batch"}
 HF = importlib.util.find_spec("transformers") is not None
@@ -112,17 +109,13 @@ def _fill(good: Path, room: Path) -> None:
             app.run(["render", "record/attention.safetensors", "--out", "drawn", "--format", "png,svg,pdf,html"]) == 0
         )
     shutil.rmtree(good / "drawn")
-    table = pyarrow.table({"text": ["good film", "bad film"] * 10, "label": ["pos", "neg"] * 10})
-    parquet.write_table(table, good / "table.parquet")
-    (good / "array.json").write_text(json.dumps(table.to_pylist()), encoding="utf-8")
-    (good / "quotes.tsv").write_text('review\tstars\n"a \\"good\\" film"\t5\n"a bad film"\t1\n', encoding="utf-8")
-    (good / "labelled.txt").write_text("a good film\t1\na bad film\t0\n", encoding="utf-8")
-    (good / "utf16.csv").write_text("a good film;positive\na bad film;negative\n", encoding="utf-16")
-    (good / "table.csv.gz").write_bytes(gzip.compress((good / "table.csv").read_bytes()))
-    with zipfile.ZipFile(good / "tables.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.write(good / "table.csv", "train.csv")
-    with tarfile.open(good / "tables.tar.gz", "w:gz") as tar:
-        tar.add(good / "table.csv", "in/test.csv")
+    write_parquet(good / "table.parquet", [("good film", 1), ("bad film", 0)] * 10)
+    for name, content in OF_PEOPLE.items():
+        (good / name).write_bytes(content)
+    table = (good / "table.csv").read_bytes()
+    write_gz(good / "table.csv.gz", {"table.csv": table})
+    write_zip(good / "tables.zip", {"train.csv": table})
+    write_tar(good / "tables.tar.gz", {"in/test.csv": table})
     (good / "weights").mkdir()
     maps, arrays = np.eye(4, dtype=np.float32)[None], np.array(["a", "b", "c", "d"])
     np.save(good / "weights/a.npy", maps)
@@ -235,8 +228,7 @@ def packed(arena: Arena) -> st.SearchStrategy[Attempt]:
     def pack(name: str, make: Callable[[], bytes]) -> bytes:
         file = BytesIO()
         if name == "b.zip":
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-                archive.writestr("train.csv", make())
+            write_zip(file, {"train.csv": make()})
         return file.getvalue() or (gzip.compress(make(), 1) if name.endswith(".gz") else make())
 
     def attempt(of: tuple[str, Callable[[], bytes]], more: list[str]) -> Attempt:

@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from attnviz.specs import TextOptions
@@ -44,10 +45,6 @@ def write_csv(path: Path, reviews: Reviews, delimiter: str = ",") -> Path:
     return path
 
 
-def write_tsv(path: Path, reviews: Reviews) -> Path:
-    return write_csv(path, reviews, "\t")
-
-
 def write_jsonl(path: Path, reviews: Reviews) -> Path:
     lines = (json.dumps({"text": text, "label": label}) + "\n" for text, label in reviews)
     path.write_bytes("".join(lines).encode())
@@ -80,15 +77,13 @@ def write_saved(path: Path, reviews: Reviews) -> Path:
 
 def write_acl(path: Path, reviews: Reviews) -> Path:
     for number, (text, label) in enumerate(reviews):
-        folder = path / "train" / ("neg", "pos")[label]
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{number}_{1 + 9 * label}.txt").write_bytes(text.encode())
+        write_folder(path, {f"train/{('neg', 'pos')[label]}/{number}_{1 + 9 * label}.txt": text.encode()})
     return path
 
 
 WRITERS: dict[str, Write] = {
     "train.csv": write_csv,
-    "train.tsv": write_tsv,
+    "train.tsv": partial(write_csv, delimiter="\t"),
     "train.jsonl": write_jsonl,
     "train.ndjson": write_jsonl,
     "train.parquet": write_parquet,

@@ -73,11 +73,7 @@ def card(*accuracies: float) -> TestMetrics:
     )
 
 
-def comparison(
-    *models: Made,
-    divergences: np.ndarray | None = None,
-    merged: bool = False,
-) -> Comparison:
+def comparison(*models: Made, divergences: np.ndarray | None = None, merged: bool = False) -> Comparison:
     """Of texts of 200 tokens."""
     chance = {"effective_keys": 200.0, "entropy": log(200), "tokens": 200, "in_text": 200}
     n_texts = len({row["text"] for row in models[0].rows})

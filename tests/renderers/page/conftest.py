@@ -7,7 +7,7 @@ import pytest
 
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle, Report
-from tests.browser import Open, Opened, files
+from tests.browser import Open, Opened
 
 
 @pytest.fixture
@@ -16,7 +16,9 @@ def shown(opened: Open, tmp_path_factory: pytest.TempPathFactory) -> Open:
 
     def start(of: Report | Path, state: str = "", **settings: Any) -> Opened:
         if isinstance(of, Report):
-            of = files(tmp_path_factory.mktemp("page"), list(html(of, FigureStyle())))
+            ((name, data),) = html(of, FigureStyle())
+            of = tmp_path_factory.mktemp("page") / name
+            of.write_bytes(data)
         return opened(of, state, **settings)
 
     return start
