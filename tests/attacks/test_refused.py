@@ -15,19 +15,6 @@ from tests.made import random_maps
 from tests.process import Run, RunCli
 
 LONG = "x" * 300
-OPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
-    "an index that is no number": (("--index", "x"), "'x' does not say which text"),
-    "heads of 5,000 digits": (("--text", "a", "--model", "multi:" + "9" * 5_000), "Write the number of heads"),
-    "a long name": (("--text", "a", "--model", "x" * 300), "no model or checkpoint folder 'xxx"),
-    "nobody's home": (("--text", "a", "--model", "~nouser/x"), "no model or checkpoint folder '~nouser/x'"),
-    "weights beyond all": (("--text", "a", "--d-model", "65536"), "the weights of 1 layers of 65536 need"),
-}
-
-
-@pytest.mark.parametrize(("given", "said"), OPTIONS.values(), ids=OPTIONS)
-def test_options(given: tuple[str, ...], said: str, run_here: RunHere, tmp_path: Path) -> None:
-    refused(run_here("heatmap", *given), said)
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -129,19 +129,6 @@ def test_a_named_pipe_is_waited_for_but_not_for_ever(tmp_path: Path, monkeypatch
         load_all([tmp_path / "fifo.csv"])
 
 
-@pytest.mark.parametrize(
-    ("beside", "problem"),
-    [
-        (TextOptions(text=("a",), dataset="imdb"), "--text and --dataset exclude each other"),
-        (TextOptions(text=("a",), split="train"), "--split is for data sets, and --text was given"),
-    ],
-)
-def test_options_that_contradict_each_other(beside: TextOptions, problem: str) -> None:
-    with pytest.raises(InvalidOption, match=problem) as error:
-        load_corpus(beside)
-    assert error.value.hint
-
-
 # --- What is read otherwise than it is written, or not at all, is said ---
 
 

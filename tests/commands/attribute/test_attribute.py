@@ -14,7 +14,7 @@ from PIL import Image
 from attnviz.commands.attribute.card import FRACTIONS, first_tokens, kendall
 from attnviz.commands.attribute.card_report import CHANCE, NUMBERS, card_report, write_verdicts
 from attnviz.commands.attribute.spec import AttributeSpec
-from attnviz.errors import InvalidModel, InvalidOption, InvalidText
+from attnviz.errors import InvalidOption
 from attnviz.models.attribution import METHODS
 from attnviz.options import build
 from attnviz.records import Provenance
@@ -83,24 +83,6 @@ def test_methods_are_drawn_side_by_side(tmp_path: Path) -> None:
     assert picture.rows == ("relevance", "attention", "leave-one-out")
     assert np.abs(picture.values).max(axis=1).tolist() == pytest.approx([1, 1, 1])
     assert "leave-one-out 11" in notes(found)
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "says"),
-    [
-        ({"method": "relevence"}, InvalidOption, "Did you mean 'relevance'"),
-        ({"model": "random"}, InvalidModel, "random weights"),
-        ({"target": "good"}, InvalidOption, "not a label"),
-        ({"card": True, "text": ("good",), "inline_text": None}, InvalidText, "one token"),
-        ({"method": "leave-one-out", "text": ("good",), "inline_text": None}, InvalidText, "needs two tokens"),
-    ],
-)
-def test_what_cannot_be_explained_is_refused(
-    settings: dict[str, object], error: type[Exception], says: str, tmp_path: Path
-) -> None:
-    with pytest.raises(error) as refused:
-        events(**{"inline_text": TEXT, "out": str(tmp_path), **settings})
-    assert says in f"{refused.value} {getattr(refused.value, 'hint', '')}"
 
 
 def test_the_card_of_the_sample_tells_methods_from_chance() -> None:

@@ -176,11 +176,6 @@ def test_jobs_that_a_config_no_longer_has_are_named(config: Path) -> None:
     assert "such as two" in last.notices[0]
 
 
-def test_what_cannot_be() -> None:
-    with pytest.raises(InvalidOption, match="--schema makes no jobs, and there is figures"):
-        batch(build(BatchSpec, configs=("figures.yaml",), schema=True))
-
-
 # made again
 
 

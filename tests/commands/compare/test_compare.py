@@ -9,7 +9,7 @@ import pytest
 from attnviz import store
 from attnviz.commands.compare.comparison import without_markers
 from attnviz.commands.compare.spec import CompareSpec
-from attnviz.errors import InvalidOption, InvalidSelection, InvalidText
+from attnviz.errors import InvalidOption
 from attnviz.measures.concentration import entropy
 from attnviz.models import tokenizer
 from attnviz.models.checkpoint import Checkpoint, Classifier, ClassifierConfig, save_checkpoint
@@ -124,22 +124,6 @@ def test_of_one_model_the_heads_are_compared_with_one_another(texts: dict[str, A
     assert "Heads most alike here" in said
     assert [len(table.columns) for table in report(found).tables] == [3, 2]
     assert not any(word in said for word in ("difference", "against", "interval"))
-
-
-@pytest.mark.parametrize(
-    ("models", "settings", "error", "words"),
-    [
-        (("single",) * 9, {}, InvalidOption, "9 models to compare"),
-        (("single", "multi"), {"text": ("",)}, InvalidText, "no tokens"),
-        (("single", "multi"), {"text": (TEXT,), "layer": ("2",)}, InvalidSelection, "no layer 2"),
-    ],
-)
-def test_what_cannot_be_compared(
-    models: tuple[str, ...], settings: dict[str, Any], error: type[Exception], words: str, tmp_path: Path
-) -> None:
-    with pytest.raises(error, match=words):
-        outcome(tmp_path, *models, **settings)
-    assert not (tmp_path / "out").exists()
 
 
 def test_pictures_of_other_texts_or_models_go_and_those_of_the_same_stay(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`attnviz explain --by-hand`: what stands on stdout, and how each bad request ends."""
+"""`attnviz explain --by-hand`: what stands on stdout, and how it ends; mistakes are in tests/cli/test_mistakes.py."""
 
 import json
 from pathlib import Path
@@ -56,25 +56,6 @@ def test_without_a_text_it_is_the_first_of_the_sample(run_here: RunHere) -> None
         run_here("explain", "--by-hand", "--query", "0", "--dataset", "sample", "--split", "test", "--index", "1")
     )
     assert "· “There is no film here, only a very…” ·" in second.stdout
-
-
-# What cannot be
-
-
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        (("--by-hand", "--query", "the"), "'the' occurs 2 times. Choose by position: 0, 6."),
-        (("--head", "9.0", *UNTRAINED), "no layer 9. There is only layer 0."),
-        (("--head", "0.4", *UNTRAINED), "no head 4. There are heads 0 to 3."),
-        (("--head", "0.mean", *UNTRAINED), "--head '0.mean' does not name one head"),
-        (("--query", "good"), "--query asks for one look of a head: say which with --head 18.6, or --by-hand"),
-        (("--text", "another"), "2 texts, where one is explained at a time"),
-    ],
-)
-def test_what_cannot_be_is_refused(asked: tuple[str, ...], said: str, run_here: RunHere, tmp_path: Path) -> None:
-    refused(run_here("explain", "--text", TEXT, *asked), said)
-    assert not list(tmp_path.iterdir())
 
 
 def test_arithmetic_that_does_not_give_the_models_output_ends_in_failure(

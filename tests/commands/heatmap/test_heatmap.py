@@ -9,7 +9,7 @@ from attnviz import store
 from attnviz.bounded import GIB
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.commands.render.spec import RenderSpec
-from attnviz.errors import InvalidOption, InvalidSelection, InvalidText, TooLarge
+from attnviz.errors import InvalidOption, InvalidSelection, TooLarge
 from attnviz.measures import measure_maps
 from attnviz.measures.weighing import rollout
 from attnviz.models.loading import find_model
@@ -72,12 +72,6 @@ def test_the_whole_split_makes_the_vocabulary(spec: HeatmapSpec) -> None:
     only(replace_values(spec, text=(), split="train[:1]"))
     one = dict(store.load(Path(spec.figure.out) / "attention.safetensors").provenance.settings)
     assert ten["vocabulary_entries"] > one["vocabulary_entries"] > 3  # type: ignore[operator]
-
-
-def test_a_blank_text_among_others_is_refused_before_the_first_picture(spec: HeatmapSpec) -> None:
-    with pytest.raises(InvalidText, match="no tokens in the text"):
-        list(heatmap(replace_values(spec, text=("fine", " "))))
-    assert not Path(spec.figure.out).exists()
 
 
 def test_pictures_of_the_same_record_stay_and_are_pointed_out(spec: HeatmapSpec) -> None:

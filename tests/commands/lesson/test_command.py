@@ -1,20 +1,19 @@
-"""`attnviz lesson` as a command: what it writes, and what it refuses in a line."""
+"""`attnviz lesson` as a command: what it writes; what it refuses is in tests/cli/test_mistakes.py."""
 
 import re
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import attnviz
 from attnviz.measures.patterns import list_patterns
 from attnviz.words import load_table, say
-from tests.attacks.endings import RunHere, refused, worked
+from tests.attacks.endings import RunHere, worked
+from tests.cli.test_mistakes import LONG
 from tests.commands.lesson.conftest import SENTENCE, Write
 from tests.made import page_content, tokens
 
 MAX_BYTES = 500_000
-LONG = " ".join(["the", "film"] * 12)  # as many tokens as a lesson shows
 
 
 def test_a_lesson_is_one_small_file_that_opens_offline(write: Write) -> None:
@@ -39,27 +38,6 @@ def test_the_language_is_that_of_the_page(write: Write) -> None:
     assert '<html lang="en">' in english
     assert '<html lang="zh-Hans">' in chinese
     assert "<title>从一句话看懂注意力</title>" in chinese
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ((), 'no sentence to make a lesson of. Give one, as in attnviz lesson "the acting saved the film".'),
-        ((f"{LONG} twice",), "has 25 tokens, and a lesson shows every number of at most 24. Shorten it, or let the"),
-        (("--text", "a", "--text", "b"), "2 texts, where a lesson is of one sentence. --index chooses one."),
-        ((" ",), "no tokens in"),
-        (("a", "--model", "smollm2"), "cannot be worked out by hand. A lesson takes single, multi:8, random:4 and"),
-        (("a", "--example"), "--example has a text and numbers of its own, and takes no inline text. Leave one out."),
-        (("--example", "--model", "dot"), "and takes no model"),
-        (("a", "--beside", "nothing"), "nothing cannot be worked out by hand"),
-        ((LONG, "--model", "random:2", "--d-model", "2048"), "numbers in all layers, and a page has room for 72,000"),
-    ],
-)
-def test_what_is_no_lesson_is_refused_in_a_line(
-    arguments: tuple[str, ...], said: str, run_here: RunHere, tmp_path: Path
-) -> None:
-    refused(run_here("lesson", *arguments, "--out", "lesson.html"), said)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_long_sentence_is_cut_where_that_is_asked_for(run_here: RunHere, tmp_path: Path) -> None:

@@ -352,13 +352,6 @@ def test_what_was_not_asked_for_is_refused(tmp_path: Path) -> None:
     for written in ("0/3", "4/3", "3", "a/b", "1/0"):
         with pytest.raises(InvalidOption, match="is not a part"):
             parse_shard(written)
-    with pytest.raises(InvalidOption, match=r"no --null 'chance'\. There are random"):
-        run(tmp_path / "x", null=("chance",))
-    with pytest.raises(InvalidOption, match="dot has no weights to draw anew"):
-        run(tmp_path / "x", model="dot", null=("random",))
-    with pytest.raises(InvalidOption, match="--probe repeat reads two tokens twice"):
-        run(tmp_path / "x", max_tokens=3, probe=("repeat",))
-    assert not (tmp_path / "x").exists()  # of no text was anything measured
 
 
 def with_first(column: str, wrong: Any) -> Callable[[Any, Any], Any]:
