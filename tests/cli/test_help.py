@@ -133,7 +133,7 @@ def test_completion_offers_names_and_choices(run_cli: RunCli) -> None:
 
 
 def test_colour_maps_that_are_offered_exist() -> None:
-    for name in {*COLOUR_MAPS} - {"auto"}:
+    for name in {*COLOUR_MAPS, "viridis_r", "flare"} - {"auto"}:
         assert colour_map(name)
     with pytest.raises(InvalidOption):
         colour_map("auto")

@@ -80,16 +80,6 @@ def test_a_slice_without_texts(split: str) -> None:
     assert load_corpus(TextOptions()).name == "sample train"
 
 
-def test_a_split_that_is_not_there() -> None:
-    with pytest.raises(InvalidSource, match=r"sample has no split 'x\.v1'\. There are train, test, ja, zh\."):
-        opened("sample", "train+x.v1[:5]")
-
-
-def test_a_wrong_split_is_answered_before_anything_is_opened() -> None:
-    with pytest.raises(InvalidOption, match="is not a split"):
-        opened("missing.csv", "train[5]")
-
-
 def test_without_a_split_it_is_train_or_the_only_one(tmp_path: Path) -> None:
     for name in ("test", "train"):
         write_jsonl(tmp_path / f"{name}.jsonl", [(name, 0)])
@@ -142,16 +132,3 @@ def test_anything_else_is_answered_with_the_grammar(asked: str) -> None:
     with pytest.raises(InvalidOption, match="is not a split") as error:
         parse(asked)
     assert "train[:1000]" in error.value.hint
-
-
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        ("test[-5]", r"One text is --split test --index -5\. "),
-        ("train[:101%]", "more than 100%"),
-        ("train[-200%:]", "more than 100%"),
-    ],
-)
-def test_one_text_and_more_than_everything_are_answered_by_themselves(asked: str, said: str) -> None:
-    with pytest.raises(InvalidOption, match=said):
-        parse(asked)

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.errors import InvalidOption, TooLarge
-from attnviz.measures import parse_sort
+from attnviz.errors import TooLarge
 from attnviz.measures.shown import choose_from_record
 from attnviz.records import AttentionMaps, Tokens
 from attnviz.records.part import select_tokens
@@ -159,22 +158,6 @@ def test_heads_in_the_order_of_a_measure(sort: str | None, expected: list[tuple[
     assert [row[:2] for row in table.rows] == expected
     assert table.title == title
     assert {*table.rows} == {*heads_table(SORTED).rows}  # whole rows are moved
-
-
-@pytest.mark.parametrize(
-    ("sort", "says"),
-    [
-        ("entropi", "no measure 'entropi'. Did you mean 'entropy'?"),
-        ("-to_firs", "no measure 'to_firs'. Did you mean 'to_first'?"),
-        ("all", "no measure 'all'. There are entropy, "),
-        ("vendi_score", "heads cannot be sorted by vendi_score. It is one number for all heads of a layer"),
-    ],
-)
-def test_an_order_that_there_is_not(sort: str, says: str) -> None:
-    with pytest.raises(InvalidOption) as caught:
-        parse_sort(sort)
-    assert str(caught.value).startswith(says)
-    assert "\n" not in str(caught.value)
 
 
 def test_weights_are_rows_with_every_digit_of_cells_that_are_allowed() -> None:

@@ -263,13 +263,7 @@ def test_what_cannot_be_is_refused(
     assert [path.name for path in tmp_path.iterdir()] in ([], ["explanation"])
 
 
-def test_options_of_answers_are_refused_by_hand(run_here: RunHere) -> None:
-    said = "is of an answer, and multi:8 is worked out by hand"
-    refused(run_here("explain", TEXT, "--by-hand", "--answer", "positive"), f"--answer {said}")
-    refused(run_here("explain", TEXT, "--by-hand", "--table", "full"), f"--table {said}")
-    said = "--against is of an answer, and random:2 is worked out by hand"
-    refused(run_here("explain", TEXT, "--model", "random:2", "--against", "positive"), said)
-    refused(run_here("explain", TEXT, "--answer", "positive", "--causal"), "--causal is for --by-hand")
+def test_a_text_is_worked_out_by_hand_or_cut_where_that_is_asked(run_here: RunHere) -> None:
     shown = worked(run_here("explain", TEXT, "--by-hand", "--query", "0")).stdout
     assert shown.startswith("Attention from token 0 the")
     cut = worked(run_here("explain", TEXT, "--max-tokens", "3")).stdout

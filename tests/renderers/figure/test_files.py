@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from PIL import Image
 
-from attnviz.errors import InvalidOption, TooLarge
+from attnviz.errors import TooLarge
 from attnviz.registry import load
 from attnviz.renderers import RENDERERS
 from attnviz.renderers.figure import files as figure
@@ -74,19 +74,6 @@ def test_cells_of_vector_files_are_one_picture() -> None:
     ((_, content),) = figure.svg(report(heatmap(64)), FigureStyle())
     assert content.count(b"<image") == 2  # the map and the colour bar
     assert len(content) < 500_000
-
-
-@pytest.mark.parametrize(("cmap", "hint"), [("virdis", "viridis"), ("Viridis", "viridis"), ("roket", "rocket")])
-def test_unknown_colour_map_is_refused_with_the_nearest(cmap: str, hint: str) -> None:
-    with pytest.raises(InvalidOption, match=f"no colour map '{cmap}'. Did you mean '{hint}'"):
-        figure.check_look(FigureStyle(cmap=cmap))
-    with pytest.raises(InvalidOption, match="Such as viridis"):
-        figure.check_look(FigureStyle(cmap="qqqqqqqqqq"))
-
-
-@pytest.mark.parametrize("cmap", ["viridis_r", "mako", "flare"])
-def test_colour_maps_of_matplotlib_and_seaborn(cmap: str) -> None:
-    figure.check_look(FigureStyle(cmap=cmap))
 
 
 def test_too_many_pixels_are_refused_before_anything_is_drawn_with_what_would_work() -> None:

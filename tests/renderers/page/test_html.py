@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.errors import InvalidOption
 from attnviz.renderers.page import map_parts
 from attnviz.renderers.page.html import html
 from attnviz.renderers.page.packing import Precision
@@ -213,11 +212,6 @@ def test_differences_are_exact_beside_weights_that_are_not() -> None:
     assert found["exact"] == [False] * 12 + [True]
     assert (unpacked_exact(parsed.cells()[12], (200, 200)) == cells).all()
     assert any("Differences are stored exactly" in sentence for sentence in found["exactness"])
-
-
-def test_an_unknown_colour_map_is_refused() -> None:
-    with pytest.raises(InvalidOption, match="no colour map"):
-        list(html(made.report(), FigureStyle(cmap="virdis")))
 
 
 @pytest.mark.parametrize(("n_layers", "n_heads"), [(2, 8), (6, 12), (30, 9)])
