@@ -68,11 +68,6 @@ def test_no_line_is_wider_than_the_screen_unless_one_item_is(width: int, n: int,
     assert all(cell_len(line) <= max(width, longest_item + 2) for line in text.splitlines())
 
 
-def test_ellipses_never_replace_digits() -> None:
-    for kind, width in product(SHOWN, (1, 20)):
-        assert "…" not in shown(kind, width, report(random_maps(FILM[:4])))
-
-
 def test_cross_attention_and_other_reports_are_shown_too() -> None:
     assert "q2" in shown("heatmap", of=report(cross_maps()))
     facts = Table(
@@ -109,11 +104,6 @@ def test_tokens_are_never_markup(kind: TableKind, token: str) -> None:
 
 
 # Screens
-
-
-def test_without_colour_there_is_no_control_sequence() -> None:
-    assert all("\x1b" not in shown(kind) for kind in SHOWN)
-    assert all("\x1b[" in shown(kind, colour=True) for kind in SHOWN)
 
 
 @pytest.mark.parametrize("kind", ["top", "full"])
@@ -227,12 +217,6 @@ def test_a_map_that_is_too_wide_gives_way_to_its_top_keys_and_says_so() -> None:
     assert "56 keys" not in shown("heatmap", 160, of)
     narrowest = words(shown("heatmap", 1, report(random_maps(("a", "b"), n_heads=1))))
     assert "A map of 2 keys does not fit 1 column; the strongest keys of each query instead." in narrowest
-
-
-def test_wide_labels_align() -> None:
-    of = report(random_maps(("猫坐在", "a", "👨\u200d👩\u200d👧\u200d👦", "e\u0301"), n_heads=1))
-    starts = {cell_len(line[: line.index(".")]) for line in last(shown("full", of=of))[2:]}
-    assert len(starts) == 1
 
 
 def test_a_map_with_a_scale_of_its_own_shows_it() -> None:

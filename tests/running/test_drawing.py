@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attnviz.errors import InputError, InvalidOption, InvalidSelection
+from attnviz.errors import InvalidOption
 from attnviz.measures.concentration import entropy
 from attnviz.measures.words import merge_words
 from attnviz.records import AttentionMaps
@@ -91,19 +91,9 @@ def test_every_kind_of_record_takes_every_option(maps: AttentionMaps, tmp_path: 
     assert '"hidden"' in "".join(as_json.chunks([report(drawn)]))
 
 
-@pytest.mark.parametrize(
-    ("maps", "choice", "error", "says"),
-    [
-        (cross_maps(), {"sort": "distance"}, InvalidOption, "distance needs self-attention"),
-        (random_maps("a"), {"drop_first": True}, InvalidSelection, "--drop-first leaves none of 1 token"),
-    ],
-)
-def test_what_cannot_be_is_refused_before_anything_is_written(
-    tmp_path: Path, maps: AttentionMaps, choice: dict[str, object], error: type[InputError], says: str
-) -> None:
-    with pytest.raises(error) as caught:
-        draw(maps, tmp_path / "out", **choice)
-    assert says in str(caught.value)
+def test_what_cannot_be_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(InvalidOption, match="distance needs self-attention"):
+        draw(cross_maps(), tmp_path / "out", sort="distance")
     assert not (tmp_path / "out").exists()
 
 

@@ -117,11 +117,3 @@ def test_python_draws_a_mean_and_does_not_record_one() -> None:
     assert [panel.name for panel in overview.maps] == ["layer-0-mean"]  # type: ignore[union-attr]
     with pytest.raises(InvalidSelection, match=r"the mean over heads is not a head. heatmap and render draw it"):
         attnviz.attention("the acting", head="mean")
-
-
-def test_what_is_no_mean_is_refused() -> None:
-    for written in ("means", "0-mean", "mean-1", "Mean"):
-        with pytest.raises(InvalidSelection, match=r"does not say which head.*mean is the mean over all"):
-            show(random_maps(), head=(written,))
-    with pytest.raises(InvalidSelection, match="no layer 5"):
-        show(random_maps(), pick=("5.mean",))

@@ -338,13 +338,6 @@ def test_numbers_in_cells_where_they_fit() -> None:
             assert not made.maps[0].texts
 
 
-def test_numbers_are_pale_on_dark_and_dark_on_pale() -> None:
-    pair = Heatmap("a", "", np.array([[0.01, 1.0]]), np.ones((1, 2), dtype=bool), ("q",), ("a", "b"))
-    for cmap, first, second in (("viridis", "white", "#1a1a1a"), ("Greys", "#1a1a1a", "white")):
-        with drawn(report(pair), FigureStyle(cmap=cmap, annotate=True)) as made:
-            assert [text.get_color() for text in made.maps[0].texts] == [first, second]
-
-
 def test_no_text_is_markup() -> None:
     with drawn(report(labelled(HOSTILE), title="$x$ and $$"), FigureStyle(annotate=True)) as made:
         assert tick_texts(made)[0] == [*HOSTILE]

@@ -81,13 +81,6 @@ def test_every_weight_lies_in_a_range_as_narrow_as_the_page_says(cells: np.ndarr
     assert (high[cells < 4.0**-precision.floor] == 4.0**-precision.floor).all()
 
 
-@pytest.mark.parametrize("weight", [0.0, 1.0, 0.25, 1 / 64, 1 / 1024, np.nextafter(np.float32(0.25), np.float32(0))])
-def test_weights_at_the_ends_of_ranges(weight: float) -> None:
-    cells = np.full((1, 1), weight, dtype=np.float32)
-    low, high = intervals(pack(cells, SOME), (1, 1), SOME)
-    assert low[0, 0] <= cells[0, 0] < high[0, 0]
-
-
 def test_sums_of_float32_may_be_a_little_more_than_one() -> None:
     cells = np.array([[1 + 1e-6]], dtype=np.float32)
     assert fits_ranges(cells)
