@@ -237,11 +237,6 @@ def test_each_text_twice_tests_what_each_once_does(tmp_path: Path) -> None:
         assert twice.tables.numbers.table[column].equals(once.tables.numbers.table[column])
 
 
-def test_a_random_model_is_labelled_nothing(tmp_path: Path) -> None:
-    untrained = run(tmp_path / "untrained", model="random:16", d_model=64, layers=3, null=("random",))
-    assert [head["label"] for head in data(untrained)["heads"]] == [None] * 48
-
-
 def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
     """Of 72 made-up heads four have a name: what names them is listed, in 30 lines."""
     run(tmp_path, model="random:12", d_model=24, layers=6, null=("random",), split="train[:4]")
@@ -286,13 +281,17 @@ def attend_to_sink(words: list[str], share: float) -> AttentionMaps:
     return record(np.broadcast_to((1 - sink)[..., None] / n, (1, 2, n, n)), sink=sink)
 
 
-def test_a_head_that_attends_to_a_learned_sink_is_labelled_so(tmp_path: Path, info: SurveyInfo) -> None:
+@pytest.mark.parametrize(("by_chance", "label"), [(0.1, "sink 80 %"), (0.6, "")])
+def test_a_head_that_attends_to_a_learned_sink_is_labelled_so(
+    by_chance: float, label: str, tmp_path: Path, info: SurveyInfo
+) -> None:
+    """Where its share is as far beyond what any head gives by chance as that is beyond an equal share, 1/4 here."""
     documents = [Document("one two three", "a", "a"), Document("four five six", "b", "b")]
-    model: Any = Made(attend_to_sink, 0.8, 0.1)
+    model: Any = Made(attend_to_sink, 0.8, by_chance)
     facts = survey_facts.model_facts(model, info, documents, ("random",))
     found = survey_of(tmp_path / "made", model, info, documents, facts)
     assert column_of(found, "to_sink", "equal") == [pytest.approx(1 / 4)] * 2
-    assert [*label_heads(found).values()] == ["sink 80 %", ""]
+    assert [*label_heads(found).values()] == [label, ""]
 
 
 def attend_to_own_brackets(words: list[str], share: float) -> AttentionMaps:
