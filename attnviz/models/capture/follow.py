@@ -134,13 +134,13 @@ class Follower:
         known = {tensor: own for tensor in of.tensors if (own := self.store.get(tensor)) is not None}
         since = next(self._count)  # of several that are taken out for one operator none is the last
         for tensor, own in known.items():
-            others = [each for each in of.tensors if each is not tensor and each.ndim]
-            are_vectors = 0 < len(others) == len(of.tensors) - 1  # and neither single numbers nor the tensor itself
-            if own.numbers is not None and are_vectors and of.name not in MOVES:
+            if own.numbers is not None and of.name not in MOVES:
+                others = [each for each in of.tensors if each is not tensor and each.ndim]
+                are_vectors = 0 < len(others) == len(of.tensors) - 1  # and neither single numbers nor the tensor itself
                 # A number that is multiplied by features is alone, whoever they are of.
                 is_alone = of.name == "mul" and tensor.shape[-1] == 1
                 ids = [known[each].ids for each in others if each in known and not is_alone]
-                if all(map(self.store.is_nobodys, ids)) and self.store.are_tokens(own.numbers, own.ids):
+                if are_vectors and all(map(self.store.is_nobodys, ids)) and self.store.are_tokens(own.numbers, own.ids):
                     own = Known(own.numbers, own.after)
             if not own.since:
                 self.store.put(tensor, own._replace(since=since))
