@@ -1,10 +1,11 @@
 """Small modules of the structures that people publish, of states of 16 numbers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from torch import Tensor, nn
 
+from attnviz.records import AttentionMaps
 from tests.models.captures import SDPA, drawn
 
 STATES = drawn(0, 1, 5, 16)
@@ -28,6 +29,12 @@ class Module(nn.Module):
 
     def forward(self, *given: Any) -> Any:
         return self.does(self, *given)
+
+
+def called(maps: Iterable[AttentionMaps]) -> str:
+    """What the tokens of each record are called, with those of queries before those of keys where they differ."""
+    sides = [["".join(side.pieces) for side in (one.queries, one.keys)] for one in maps]
+    return " ".join(asking if asking == asked else f"{asking}/{asked}" for asking, asked in sides)
 
 
 def linears(**sizes: int) -> dict[str, nn.Linear]:
