@@ -12,7 +12,7 @@ from torch.nn import functional
 from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.models.recording.record import record
 from tests.models.captures import drawn, recorded
-from tests.models.structures import Attention, Module, Stack, linears
+from tests.models.structures import Module, Stack, linears
 
 X, Y = drawn(60, 1, 6, 16), drawn(61, 1, 6, 16)
 
@@ -96,20 +96,6 @@ def test_a_shared_module_has_the_number_of_each_place() -> None:
     places = [Module(lambda own, states: own.part(states), part=part) for part in (block, nn.Linear(16, 16), block)]
     (maps,) = recorded(lambda: Stack(places)(X))
     assert (maps.layer_numbers, maps.unseen_layers) == ((0, 2), (1,))
-
-
-# --- guesses ------------------------------------------------------------------------------------------------------
-
-
-def by_channels(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """As in XCiT."""
-    return (query.mT @ key).softmax(dim=-1) @ value.mT
-
-
-def test_what_is_not_of_tokens_is_named_and_not_recorded() -> None:
-    """Channels are weighed; queries times keys is a sum over tokens."""
-    with pytest.raises(InvalidRecord, match=r"no attention was seen.*this block \(linear attention\)"):
-        recorded(lambda: Attention(mix=by_channels)(X))
 
 
 # --- what is computed otherwise -----------------------------------------------------------------------------------
@@ -232,15 +218,9 @@ def loop() -> Any:
     return Module(forward, **linears(both=48))
 
 
-def blocks(n_layers: int, fused: bool) -> nn.Module:
+def blocks(n_layers: int, fused: bool) -> Any:
     torch.manual_seed(0)
     return nn.Sequential(*(multi_head(fused) for _ in range(n_layers))) if n_layers > 1 else multi_head(fused)
-
-
-def weights_of(model: Any) -> np.ndarray:
-    """[batch, layer, head, query, key] that the heads multiplied."""
-    found = torch.stack([part.weights for part in model.modules() if hasattr(part, "weights")], dim=1)
-    return np.asarray(found.view(len(found), -1, 4, *found.shape[2:]).detach().numpy())
 
 
 @pytest.mark.parametrize(("fused", "n_layers"), [(False, 3), (True, 3), (True, 1)])
@@ -251,7 +231,9 @@ def test_modules_of_one_head_are_heads(
     model = blocks(n_layers, fused)
     chosen: dict[str, Any] = {"layers": layers and [each % n_layers for each in layers], "heads": heads}
     maps = recorded(lambda: model(BATCH), **chosen)
-    rows, numbers, of_heads = weights_of(model), chosen["layers"] or range(n_layers), heads or range(4)
+    multiplied = torch.stack([part.weights for part in model.modules() if hasattr(part, "weights")], dim=1)
+    rows = multiplied.view(-1, n_layers, 4, 5, 5).numpy()  # batch, layer, head, query, key
+    numbers, of_heads = chosen["layers"] or range(n_layers), heads or range(4)
     assert maps.groups == ("*.heads" if n_layers > 1 else "heads",)
     for row, one in zip(rows, maps, strict=True):
         np.testing.assert_allclose(one.weights, row[list(numbers)][:, list(of_heads)], atol=1e-6)

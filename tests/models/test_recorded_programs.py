@@ -90,10 +90,6 @@ def test_keys_that_a_written_out_softmax_forbids_are_forbidden() -> None:
     assert np.array_equal(maps[0].attendable[0], np.tri(5, dtype=bool))
 
 
-def by_sigmoid(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    return torch.sigmoid(query @ key.mT) @ value
-
-
 def linearly(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     query, key = functional.elu(query) + 1, functional.elu(key) + 1
     return query @ (key.mT @ value) / (query @ key.sum(-2, keepdim=True).mT)
@@ -107,8 +103,11 @@ def step_by_step(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
 MIXES = (
     (lambda query, key, value: functional.avg_pool2d(value.mT, (1, 3), 1, (0, 1)).mT - value, "pooling"),
-    (lambda query, key, value: ((query.mT @ key).softmax(-1) @ value.mT).mT, "linear attention"),  # of channels
-    (by_sigmoid, "weights that do not sum to 1"),
+    (
+        lambda query, key, value: ((query.mT @ key).softmax(-1) @ value.mT).mT,
+        "linear attention",
+    ),  # of channels, as in XCiT
+    (lambda query, key, value: torch.sigmoid(query @ key.mT) @ value, "weights that do not sum to 1"),
     (linearly, "linear attention"),
     (step_by_step, "sums of different tokens"),
 )

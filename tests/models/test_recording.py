@@ -15,7 +15,7 @@ from torch.nn import functional
 from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.models.recording.record import record
 from tests.models.captures import SDPA, drawn, recorded
-from tests.models.structures import Module
+from tests.models.structures import Module, called
 
 # --- models -------------------------------------------------------------------------------------------------------
 
@@ -282,8 +282,7 @@ def test_a_translation_that_grows_without_a_cache() -> None:
         memory = model.encoder(words(torch.tensor([[3], [4]])))
         for n_read in (1, 2, 3):
             model.decoder(words(torch.tensor([[1], [5], [6]][:n_read])), memory)
-    assert [one.queries.pieces[-1] for one in maps.only("layers.*.multihead_attn")] == ["<s>", "a", "b"]
-    assert {one.keys.pieces for one in maps.only("layers.*.multihead_attn")} == {("x", "y")}
+    assert called(maps.only("layers.*.multihead_attn")) == "<s>/xy <s>a/xy <s>ab/xy"
 
 
 # --- cross-attention ----------------------------------------------------------------------------------------------
@@ -303,21 +302,17 @@ def test_padding_of_both_texts() -> None:
     assert maps.groups == (*within, across)
     assert [one.self_attention for one in maps] == [True, True, True, True, False, False]
     second = [one for one in maps if dict(one.provenance.settings)["row"] == 1]
-    assert [(one.queries.pieces, one.keys.pieces) for one in second] == [
-        (("u", "v"), ("u", "v")),
-        (("d", "e"), ("d", "e")),
-        (("d", "e"), ("u", "v")),
-    ]
+    assert called(second) == "uv de de/uv"
 
 
 @pytest.mark.parametrize(("n_queries", "n_keys"), [(3, 5), (5, 3), (4, 4)])
 def test_a_single_module_of_cross_attention(n_queries: int, n_keys: int) -> None:
     module = nn.MultiheadAttention(8, 2, batch_first=True).eval()
-    queries, memory = drawn(16, 1, n_queries, 8), drawn(17, 1, n_keys, 8)
-    with record(list("abcde")[:n_queries], keys=list("vwxyz")[:n_keys]) as maps:
-        module(queries, memory, memory)
-    assert maps[0].queries.pieces == tuple("abcde")[:n_queries]
-    assert maps[0].keys.pieces == tuple("vwxyz")[:n_keys]
+    states, memory = drawn(16, 1, n_queries, 8), drawn(17, 1, n_keys, 8)
+    queries, keys = "abcde"[:n_queries], "vwxyz"[:n_keys]
+    with record([*queries], keys=[*keys]) as maps:
+        module(states, memory, memory)
+    assert called(maps) == f"{queries}/{keys}"
     assert maps.groups == ("",)
 
 
