@@ -19,7 +19,6 @@ pytestmark = pytest.mark.skipif(not DEVICES, reason="needs a GPU, and ATTNVIZ_AC
 MODEL_TEXT = "the acting saved the film but it was not good"
 LONG = " ".join([TEXT] * 60)
 MORE = {
-    "explain": ["explain", TEXT, "--json"],
     "a long text": ["heatmap", LONG, "--heads", "1", "--json"],
     "without a head": ["predict", TEXT, "--without", "0.1", "--json"],
     "survey with costs": ["survey", "--dataset", "sample", "--split", "train[:12]", "--ablate", "zero", "--json"],

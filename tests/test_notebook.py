@@ -185,7 +185,11 @@ def test_the_sample_notebook_runs_and_shows_its_pictures(opened: Open, tmp_path:
     run = subprocess.run([sys.executable, "-m", "jupyter", *words], cwd=ROOT, capture_output=True, check=False)
     assert run.returncode == 0, run.stderr.decode()
     page = opened(tmp_path / "attention.html", kind=Notebook).page
-    assert len(drawn_frames(page)) == 2
+    _, *frames = page.frames
+    assert len(frames) == 2
+    for frame in frames:
+        frame.wait_for_selector("#view[data-ready]")
+        assert frame.locator("canvas").count() > 0
     (figure,) = page.locator(".jp-OutputArea img").all()
     assert figure.evaluate("image => image.naturalWidth") > 500
     assert page.locator(".jp-OutputArea table tbody tr").count() == 3
@@ -197,14 +201,6 @@ class Notebook(Opened):
 
     def ready(self) -> None:
         """Wait for nothing but the page itself."""
-
-
-def drawn_frames(page: Any) -> list[Any]:
-    """The pages within the page, once each has drawn its maps."""
-    for frame in page.frames[1:]:
-        frame.wait_for_selector("#view[data-ready]")
-        assert frame.locator("canvas").count() > 0
-    return list(page.frames[1:])
 
 
 # --- A page within a notebook's cell: as high as what it shows, whatever that is, and reaching nothing outside ---

@@ -61,11 +61,8 @@ def vllm(transformers: Any) -> dict[str, Any]:
 
 def nanogpt(_: Any) -> dict[str, Any]:
     words = ["the", "cat", "sat", "on", "mat"]
-    encoding = {
-        "encode": lambda text: [words.index(word) for word in text.split()],
-        "decode": lambda ids: words[ids[0]],
-    }
-    return {"model": GPT(), "encoding": SimpleNamespace(**encoding)}
+    encoding = SimpleNamespace(encode=lambda text: [*map(words.index, text.split())], decode=lambda ids: words[ids[0]])
+    return {"model": GPT(), "encoding": encoding}
 
 
 def timm_(timm: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from attnviz.errors import InvalidRecord
 from attnviz.models.capture.call import Call
 from attnviz.models.capture.tap import capture
 from tests.models.captures import KEY, QUERY, SDPA, STATES, VALUE, WEIGHTS, captured, drawn, only, softmaxed
-from tests.models.structures import Attention, Stack
+from tests.models.structures import Attention, Module, Stack
 
 
 def test_no_layer_is_kept() -> None:
@@ -80,21 +80,13 @@ def test_a_pass_that_fails_is_over(kind: type[BaseException]) -> None:
     def fail(*_: object) -> None:
         raise kind("a bug of the model")
 
-    class Trying(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = own
+    def try_it(around: Any, states: Tensor) -> None:
+        with own.layers[0][1].register_forward_hook(fail), pytest.raises(kind, match="a bug of the model"):
+            around.inner(states)
 
-        def forward(self, states: Tensor) -> Tensor:
-            with own.layers[0][1].register_forward_hook(fail), pytest.raises(kind, match="a bug of the model"):
-                self.inner(states)
-            return states
-
-    def run() -> None:
-        Trying()(states)
-        own(states)
-
-    assert places(captured(run)) == [(0, "inner.layers.0.0"), (1, "layers.0.0"), (1, "layers.1.0")]
+    around = Module(try_it, inner=own)
+    calls = captured(lambda: [around(states), own(states)])
+    assert places(calls) == [(0, "inner.layers.0.0"), (1, "layers.0.0"), (1, "layers.1.0")]
 
 
 def test_two_threads_capture_each_their_own() -> None:

@@ -257,13 +257,8 @@ def test_messages_are_written_by_the_models_own_template(tmp_path: Path) -> None
     assert maps.queries.pieces == ("[CLS]", "the", "cat", "[SEP]", "[CLS]", "a", "film", "was", "good", "[SEP]", "a")
     assert maps.provenance.facts.tokens_in_text == 11 - sum(maps.queries.special) == 7
     assert dict(maps.provenance.settings)["messages"] == "the 2:3, a 6:9"
-    assert opened(folder, ModelOptions(chat=True)).attention("cat").queries.pieces == (
-        "[CLS]",
-        "[UNK]",
-        "cat",
-        "[SEP]",
-        "a",
-    )
+    of_text = opened(folder, ModelOptions(chat=True)).attention("cat")
+    assert of_text.queries.pieces == ("[CLS]", "[UNK]", "cat", "[SEP]", "a")
     assert "--chat reads a text as a message" in reference.find_notices(["a film"])[0]
     assert find_model(ModelOptions(model=str(folder), chat=True)).find_notices(["a film"]) == ()
     (folder / "chat_template.jinja").write_text("{{ raise_exception('by turns') }}", encoding="utf-8")
