@@ -121,13 +121,9 @@ def _heads(measured: HeadMetrics | None) -> Iterator[Table | Note]:
 def draw_learning(history: History) -> Charts:
     """Draw loss and accuracy over the epochs, in training and on texts held out."""
     kept = None if history.best is None else (float(history.best.number), "kept")
-    losses = [(point.epoch, point.loss, TRAINING) for point in history.points]
-    shares = [(point.epoch, point.accuracy, TRAINING) for point in history.points]
-    losses += [(float(epoch.number), epoch.loss, HELD_OUT) for epoch in history.epochs]
-    shares += [(float(epoch.number), epoch.accuracy, HELD_OUT) for epoch in history.epochs]
-    names, correct = ("x", "y", "group"), "share of texts labelled correctly"
-    curves = (
-        Chart("line", "loss", "epoch", "cross-entropy (nats)", names, tuple(losses), at=kept),
-        Chart("line", "accuracy", "epoch", correct, names, tuple(shares), at=kept),
-    )
-    return Charts("learning-curve", "loss and accuracy", curves)
+    units, curves = {"loss": "cross-entropy (nats)", "accuracy": "share of texts labelled correctly"}, list[Chart]()
+    for name, unit in units.items():
+        rows = [(point.epoch, getattr(point, name), TRAINING) for point in history.points]
+        rows += [(float(epoch.number), getattr(epoch, name), HELD_OUT) for epoch in history.epochs]
+        curves.append(Chart("line", name, "epoch", unit, ("x", "y", "group"), tuple(rows), at=kept))
+    return Charts("learning-curve", "loss and accuracy", tuple(curves))

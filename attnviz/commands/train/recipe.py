@@ -27,11 +27,6 @@ class Run:
     training: Training
     described: Sequence[str]  # texts held out by which its heads are measured
 
-    @property
-    def n_parameters(self) -> int:
-        """Count the numbers that the model learns."""
-        return sum(parameter.numel() for parameter in self.training.classifier.parameters())
-
 
 def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: Sequence[str] = ()) -> Run:
     """Prepare a run. The same texts, labels and spec make the same; errors call a text by its name, if there are names.

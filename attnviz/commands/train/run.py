@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, fields, replace
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -30,8 +29,8 @@ from attnviz.measures.concentration import make_uniform
 from attnviz.measures.patterns import measure_patterns
 from attnviz.models.checkpoint import Checkpoint, Classifier, load_checkpoint, save_checkpoint
 from attnviz.models.classifier_model import checkpoint_model
-from attnviz.models.device import describe_device, keep_freed_memory, pick
-from attnviz.models.encoder_model import EncoderModel
+from attnviz.models.device import describe_device, keep_freed_memory, pick, versions
+from attnviz.models.encoder_model import EncoderModel, size_of
 from attnviz.models.predicting import logits, probabilities
 from attnviz.models.protocols import MEASURED
 from attnviz.monitor.watch import Watch
@@ -96,9 +95,9 @@ def measure(folder: Path, run: Run, settings: Mapping[str, Setting], data: str, 
         n_texts=len(run.training.examples),
         labels=config.labels,
         sizes=asdict(config.encoder),
-        n_parameters=run.n_parameters,
+        n_parameters=size_of(run.training.classifier),
         weights_sha256=saved.revision,
-        versions={package: version(package) for package in ("attnviz", "numpy", "tokenizers", "torch")},
+        versions=dict(versions("tokenizers")),
         computed_on=describe_device(device),
         history=run.training.history,
         held_out=_validate(run, saved.classifier),
@@ -191,7 +190,6 @@ class _TrainingLog:
     """The log of a training: how it goes by the last point of the learning curve, a line at the end of each epoch."""
 
     def __init__(self, run: Run) -> None:
-        self.run = run
         self.training = run.training
         self.spec = run.training.spec
         self.saved = self.training.n_done  # steps that another run need not do again
@@ -202,7 +200,7 @@ class _TrainingLog:
         training = self.training
         n_texts, n_held_out = len(training.examples), len(training.held_out)
         texts = f"{n_texts:,} texts of {data}, {n_held_out:,} held out"
-        what = f"training on {texts}; {self.run.n_parameters:,} parameters"
+        what = f"training on {texts}; {size_of(training.classifier):,} parameters"
         later = [f"going on after step {self.saved:,} of {training.n_all:,}"] if self.saved else []
         return replace(self._progress("training", what, *later), notices=notices)
 
