@@ -83,6 +83,13 @@ def read_setting(source: SourceFile, value: Any, option: FlatOption, steps: Step
         return None
 
 
+def report_missing(source: SourceFile, command: str, given: Collection[str], steps: Steps) -> None:
+    """Tell which settings a command cannot do without, of those that are not given."""
+    for name, option in settings(command).items():
+        if option.default is MISSING and name not in given:
+            source.report(steps, f"{name} is missing")
+
+
 def read_list(source: SourceFile, value: Any, steps: Steps) -> list[Any]:
     """Return a list; [] where it is none or empty, which is told."""
     if isinstance(value, list) and value:
@@ -218,7 +225,9 @@ class _Batch:
         name = read_setting(self.source, entry.get("name"), NAME, (*steps, "name"))
         own = read_settings(self.source, entry[command], command, (*steps, command))
         matrix = self.read_matrix(entry.get("matrix"), command, (*steps, "matrix"))
-        self.check_together(command, own, matrix, steps)
+        report_missing(self.source, command, {**self.defaults, **own, **matrix}, (*steps, command))
+        for setting in own.keys() & matrix:
+            self.source.report_name((*steps, "matrix", setting), f"is in {command} too; write it once")
         self.n_jobs += prod(map(len, matrix.values()))
         if self.n_jobs > MAX_JOBS:
             self.source.report(steps, f"makes {self.n_jobs:,} jobs in all; a batch has at most {MAX_JOBS:,}")
@@ -237,14 +246,6 @@ class _Batch:
             ]
             for name, several in lists.items()
         }
-
-    def check_together(self, command: str, own: Settings, matrix: dict[str, list[Any]], steps: Steps) -> None:
-        """Tell what of a job's settings and matrix does not fit together."""
-        for setting, option in settings(command).items():
-            if option.default is MISSING and setting not in {**self.defaults, **own, **matrix}:
-                self.source.report((*steps, command), f"{setting} is missing")
-        for setting in own.keys() & matrix:
-            self.source.report_name((*steps, "matrix", setting), f"is in {command} too; write it once")
 
     def make(self, name: str, command: str, settings: Settings, matrix: dict[str, list[Any]], steps: Steps) -> None:
         """Check the names of an entry's jobs and, while nothing is wrong, make them."""

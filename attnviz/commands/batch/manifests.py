@@ -3,12 +3,12 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import MISSING, asdict
+from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 
 from attnviz.bounded import decode_json, parse_json, read_bytes
 from attnviz.commands.batch import naming
-from attnviz.commands.batch.configs import read_settings, settings
+from attnviz.commands.batch.configs import read_settings, report_missing
 from attnviz.commands.batch.jobs import JOBS, Job, from_folder
 from attnviz.commands.batch.reading import SourceFile
 from attnviz.display import replace_surrogates
@@ -95,9 +95,7 @@ def job_from_manifest(entry: Entry, root: Path, where: str) -> Job:
         raise InvalidConfig([f"{where}: {entry.name}: no command {entry.command!r}"])
     source = SourceFile(f"{where}: {entry.name}", values={(): ()})
     read = read_settings(source, entry.settings, entry.command, ())
-    for name, option in settings(entry.command).items():
-        if option.default is MISSING and name not in entry.settings:
-            source.report((), f"{name} is missing")
+    report_missing(source, entry.command, entry.settings, ())
     if source.problems:
         raise InvalidConfig([*source.problems.values()])
     found, written = from_folder(root, read)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from attnviz import store
-from attnviz.commands.batch.configs import json_schema, load_all
+from attnviz.commands.batch.configs import OUT, json_schema, load_all
 from attnviz.commands.batch.jobs import BatchPlan
 from attnviz.commands.batch.manifests import from_file, to_bytes
 from attnviz.commands.batch.spec import BatchSpec
@@ -26,7 +26,6 @@ from attnviz.store.manifest import NAME, PAGE, Entry, Manifest
 from attnviz.views.index_page import batch_page, batch_title, format_settings
 
 PROGRESS = ".progress"  # entries of jobs that are done, until the manifest holds them all
-DEFAULT_OUT = "figures"
 MAX_MESSAGE_LENGTH = 500
 
 
@@ -42,7 +41,7 @@ def batch(spec: BatchSpec) -> Events:
     if not spec.configs:
         raise InvalidOption("no config", hint="Name a YAML file: attnviz batch figures.yaml.")
     plan = load_all(spec.configs, spec.out)
-    folder = store.check_output_folder(spec.out or plan.out or DEFAULT_OUT)
+    folder = store.check_output_folder(spec.out or plan.out or OUT.default)
     n_workers = max(1, min(spec.workers or count_cores(), len(plan.jobs)))
     if spec.dry_run:
         return iter((_describe_plan(plan, folder, n_workers, in_lines=spec.printing.kind == "table"),))
