@@ -19,7 +19,7 @@
 Any other exception is a bug of attnviz (70). Exit codes are applied in `attnviz.cli.app`, nowhere else.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeAlias
@@ -121,6 +121,13 @@ class OutputError(AttnvizError):
     """The disk or a pipe refused what was written. Exit code 74."""
 
     exit_code = 74
+
+
+def refuse_several(options: Mapping[str, object]) -> None:
+    """Raise InvalidOption where two of these options or more, by what users write, are given."""
+    given = [name for name, value in options.items() if value not in (None, False)]
+    if len(given) > 1:
+        raise InvalidOption(f"{given[0]} and {given[1]} exclude each other", hint="Leave one of them out.")
 
 
 def describe_error(error: Exception) -> str:

@@ -6,7 +6,7 @@ Each command's own spec is a class in its folder that holds some of these groups
 from dataclasses import dataclass
 from typing import Literal
 
-from attnviz.errors import InvalidOption
+from attnviz.errors import refuse_several
 from attnviz.options import ARGUMENT, FIGURE, FROM_1, FROM_2, MODEL, OUTPUT, TEXT, Limits, Option, common, option
 from attnviz.words import Language
 
@@ -183,10 +183,7 @@ class PrintOptions:
     @property
     def kind(self) -> PrintKind:
         """Choose the kind to print. Raises InvalidOption where two are given."""
-        asked = [name for name in ("print", "json", "quiet") if getattr(self, name)]
-        if len(asked) > 1:
-            problem = f"--{asked[0]} and --{asked[1]} exclude each other"
-            raise InvalidOption(problem, hint="Leave one of them out.")
+        refuse_several({"--print": self.print, "--json": self.json, "--quiet": self.quiet})
         if self.quiet:
             return "none"
         return "json" if self.json else self.print or "table"

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from attnviz.bounded import MAX_JSON, expand_path, parse_json, read_bytes
-from attnviz.errors import ExecutionError, InvalidOption, raising
+from attnviz.errors import ExecutionError, InvalidOption, raising, refuse_several
 from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import AttentionModel
 from attnviz.running.cluster_options import ClusterOptions
@@ -106,9 +106,7 @@ def check_cluster(cluster: ClusterOptions, n_workers: int | None) -> None:
     Raises InvalidOption for options that exclude each other, a file that is not there, and without dask.
     """
     options = {"--scheduler": cluster.scheduler, "--scheduler-file": cluster.scheduler_file, "--workers": n_workers}
-    given = [name for name, value in options.items() if value is not None]
-    if len(given) > 1:
-        raise InvalidOption(f"{given[0]} and {given[1]} exclude each other", hint="Leave one of them out.")
+    refuse_several(options)
     if cluster.scheduler_file is not None:
         file = expand_path(cluster.scheduler_file, InvalidOption)
         with raising(InvalidOption, f"--scheduler-file: {file} is not JSON", SCHEDULER_FILE_HINT):

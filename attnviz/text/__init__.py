@@ -16,7 +16,7 @@ from pathlib import Path
 from attnviz.bounded import UTF_8, Budget, describe_os_error, exists, expand_path, find_mark, is_folder
 from attnviz.display import REPLACEMENT, list_first, quote_beginning, replace_surrogates
 from attnviz.document import Document, parse_chat
-from attnviz.errors import InvalidOption, InvalidSource, raising
+from attnviz.errors import InvalidOption, InvalidSource, raising, refuse_several
 from attnviz.registry import Plugin
 from attnviz.selection import select_numbers
 from attnviz.specs import TextOptions
@@ -111,8 +111,7 @@ def resolve_argument(spec: TextOptions) -> TextOptions:
         return replace(spec, text=(given, *spec.text))
     if path.suffix.lower() == ".txt" or not (is_folder(path) or _holds_many_texts(path)):
         return replace(spec, text_file=(given, *spec.text_file))
-    if spec.dataset is not None:
-        raise InvalidOption(f"{given} and --dataset {spec.dataset} exclude each other", hint="Leave one of them out.")
+    refuse_several({given: True, f"--dataset {spec.dataset}": spec.dataset})
     return replace(spec, dataset=given)
 
 
@@ -146,8 +145,7 @@ def load_corpus(spec: TextOptions, max_memory: float = 4.0, *, only_index: bool 
 def _read(spec: TextOptions, budget: Budget, n_needed: int | None) -> Corpus:
     if spec.text or spec.text_file:
         given = "--text" if spec.text else "--text-file"
-        if spec.dataset is not None:
-            raise InvalidOption(f"{given} and --dataset exclude each other", hint="Leave one of them out.")
+        refuse_several({given: True, "--dataset": spec.dataset})
         for what in ("split", "text_column", "label_column"):
             if getattr(spec, what) is not None:
                 option = f"--{what.replace('_', '-')}"

@@ -6,7 +6,7 @@ from pathlib import Path
 from attnviz import store
 from attnviz.bounded import exists, expand_path, is_file, is_folder, list_folder
 from attnviz.commands.render.spec import RenderSpec
-from attnviz.errors import InvalidOption, InvalidSource
+from attnviz.errors import InvalidOption, InvalidSource, refuse_several
 from attnviz.inputs import Inputs
 from attnviz.models.sizes import Work, check_memory
 from attnviz.options import list_options, refuse_changed
@@ -31,10 +31,8 @@ def render_inputs(spec: RenderSpec) -> Inputs:
         return Inputs(files={part.name: part for part in parts}, folder=store.check_output_folder(spec.figure.out))
     if find_kind(path) == "record":
         return _record_inputs(spec, drawing)
-    if spec.words is not None and spec.tokens_file is not None:
-        raise InvalidOption("--words and --tokens-file exclude each other", hint="Leave one of them out.")
-    if spec.grid is not None and spec.keys_file is not None:
-        raise InvalidOption("--grid and --keys-file exclude each other", hint="Leave one of them out.")
+    refuse_several({"--words": spec.words, "--tokens-file": spec.tokens_file})
+    refuse_several({"--grid": spec.grid, "--keys-file": spec.keys_file})
     if spec.grid is None and spec.image is not None:
         raise InvalidOption("--image lies under a grid", hint="Say which: --grid 28x28, rows and columns of patches.")
     files = {"weights": path}
