@@ -12,7 +12,6 @@ from attnviz.views import captions
 from attnviz.views.answers import describe_target
 from attnviz.views.tokens import label_tokens
 
-MAX_NAME = 80
 SHARES_TITLE = "each token by its share of each method's largest score"
 
 
@@ -28,7 +27,6 @@ def attribution_report(found: Sequence[Attribution], title: str | None, top_k: i
     rows = tuple(each.method for each in found)
     of = "answer" if first.target.score is None else "score"
     alone = f"each token by what it did for the {of}" if first.signed else "each token by the size of its score"
-    extent = captions.describe_extent(provenance, len(first.tokens) - sum(first.tokens.special))
     picture = Heatmap(
         name="attribution",
         title=SHARES_TITLE if len(found) > 1 else alone,
@@ -45,11 +43,10 @@ def attribution_report(found: Sequence[Attribution], title: str | None, top_k: i
     if asked.against:
         target = f"{target} − ‘{asked.against}’"
     blocks: list[Block] = [picture, _tokens_table(found, tokens, top_k)]
-    blocks += map(Note, _compose_notes(found, escape_for_display(target, MAX_NAME)))
-    text = captions.quote_text(provenance, first.tokens)
-    model = escape_for_display(provenance.model, MAX_NAME)
+    blocks += map(Note, _compose_notes(found, escape_for_display(target, captions.MAX_NAME_LENGTH)))
+    text, extent = captions.describe_text(provenance, first.tokens)
     return Report(
-        title=captions.choose_title(title, describe_target(model, asked)),
+        title=captions.choose_title(title, describe_target(captions.name_model(provenance), asked)),
         subtitle=captions.join(text, captions.describe_origin(provenance), extent, f"by {', '.join(rows)}"),
         blocks=tuple(blocks),
         scale=scale,
@@ -117,10 +114,7 @@ def _collect_data(found: Sequence[Attribution]) -> Mapping[str, object]:
     first = found[0]
     total = "logit" if first.target.score is None else "score"
     return {
-        "model": first.provenance.model,
-        "revision": first.provenance.revision,
-        "text": first.provenance.text_name,
-        "text_sha256": first.provenance.text_sha256,
+        **captions.describe_source(first.provenance),
         "tokens_in_text": first.provenance.facts.tokens_in_text,
         "target": first.target.name,
         "against": first.target.against or None,

@@ -4,7 +4,7 @@ Also which heads are alike.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -47,7 +47,7 @@ def drop_hash(status: str) -> str:
 
 def compose_title(provenance: Provenance, own: str | None, texts: str) -> str:
     """Return the user's own title, else which model attends to which text, or to how many."""
-    return choose_title(own, f"{_escape_model(provenance)} attends to {texts}")
+    return choose_title(own, f"{name_model(provenance)} attends to {texts}")
 
 
 def choose_title(own: str | None, otherwise: str) -> str:
@@ -66,7 +66,7 @@ def compose_subtitle(maps: AttentionMaps, part: TokenSelection, hidden: float | 
     origin = describe_origin(provenance)
     parts = [origin and escape_for_display(origin, MAX_NAME_LENGTH), _describe_maps_extent(maps)]
     if own_title:
-        parts = [_escape_model(provenance), parts[0], quote_text(provenance, maps.queries), parts[1]]
+        parts = [name_model(provenance), parts[0], quote_text(provenance, maps.queries), parts[1]]
     if maps.weighed:
         parts.append(WEIGHED_LABEL)
     if provenance.facts.causal:
@@ -113,6 +113,16 @@ def list_facts(provenance: Provenance) -> tuple[tuple[str, str], ...]:
     )
     rest = (*provenance.settings, *((f"version of {name}", version) for name, version in provenance.versions))
     return tuple((name, escape_for_display(str(value), MAX_TITLE_LENGTH)) for name, value in (*named, *rest))
+
+
+def describe_source(provenance: Provenance) -> Mapping[str, object]:
+    """Describe for machines which model has read which text."""
+    return {
+        "model": provenance.model,
+        "revision": provenance.revision,
+        "text": provenance.text_name,
+        "text_sha256": provenance.text_sha256,
+    }
 
 
 def collect_notes(maps: AttentionMaps) -> Iterator[Note]:
@@ -255,12 +265,18 @@ def describe_extent(provenance: Provenance, shown: int) -> str:
     return format_count(shown, "tokens")
 
 
+def describe_text(provenance: Provenance, tokens: Tokens) -> tuple[str, str]:
+    """Return the first words of a text, and how much of it these tokens are."""
+    return quote_text(provenance, tokens), describe_extent(provenance, len(tokens) - sum(tokens.special))
+
+
 def _name_units(provenance: Provenance) -> str:
     """Return what tokens were joined to: "words", "phrases"."""
     return str(dict(provenance.settings).get("merge", "words"))
 
 
-def _escape_model(provenance: Provenance) -> str:
+def name_model(provenance: Provenance) -> str:
+    """Return the name of a model as it can be shown."""
     return escape_for_display(provenance.model, MAX_NAME_LENGTH)
 
 

@@ -14,7 +14,6 @@ from attnviz.table.intervals import MIN_TEXTS, PairedDifference, compare_pairs, 
 from attnviz.table.numbers import Numbers
 from attnviz.views import captions
 
-MAX_NAME = 80
 READING = (
     "Comprehensiveness is what the answer loses of its probability, or of its number, as a mean, when the first 5, 10, "
     "20 and 50 % of the tokens are deleted (of short texts no step of less than one); sufficiency what it loses when "
@@ -37,13 +36,12 @@ def card_report(methods: Numbers, provenance: Provenance, corpus: str, kind: Ans
     """
     by_method = {str(name): rows for (name,), rows in methods.group("method")}
     names = by_method[CHANCE].array("text").tolist()
-    of = escape_for_display(corpus if len(names) != 1 else names[0], MAX_NAME)
-    model = escape_for_display(provenance.model, MAX_NAME)
+    of = escape_for_display(corpus if len(names) != 1 else names[0], captions.MAX_NAME_LENGTH)
     blocks: list[Block] = [_table(by_method)]
     lost = {name: rows.array("comprehensiveness") for name, rows in by_method.items()}
     blocks += map(Note, (*write_verdicts(lost), *READING))
     return Report(
-        title=f"what explains the answers of {model}, tested on {of}",
+        title=f"what explains the answers of {captions.name_model(provenance)}, tested on {of}",
         subtitle=f"{captions.describe_status(provenance)} · {format_count(len(names), 'texts')}",
         blocks=tuple(blocks),
         facts=captions.list_facts(provenance),

@@ -114,8 +114,7 @@ def explain_report(found: VerifiedTrace, head: int, figure: FigureOptions) -> Re
     tokens, provenance = trace.tokens, found.provenance
     named = (provenance.model, captions.describe_origin(provenance))
     model, *origin = (escape_for_display(name, captions.MAX_NAME_LENGTH) for name in named)
-    extent = captions.describe_extent(provenance, len(tokens) - sum(tokens.special))
-    said = [*origin, captions.quote_text(provenance, tokens), extent, f"layer {found.layer} of {found.n_layers}"]
+    said = [*origin, *captions.describe_text(provenance, tokens), f"layer {found.layer} of {found.n_layers}"]
     said += ["causal"] if provenance.facts.causal else []
     title = f"Attention from token {name_token(tokens, trace.query)} in {model}, step by step"
     return Report(

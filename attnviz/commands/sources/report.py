@@ -13,7 +13,7 @@ from attnviz.table.numbers import Numbers
 from attnviz.views import captions
 
 PICTURE = "sources"
-MAX_NAME, MAX_ANSWER, MAX_BEGINNING, MAX_LABEL, MAX_TEXT = 80, 60, 32, 24, 10_000
+MAX_ANSWER, MAX_BEGINNING, MAX_LABEL, MAX_TEXT = 60, 32, 24, 10_000
 MAX_NAMED = 3
 LEAST = 1.0  # nats that a passage has to cost beyond the best random knock-out
 MIN_SHOWN = 5  # passages that any screen lists
@@ -52,7 +52,7 @@ def sources_report(found: Sources, title: str | None) -> Report:
     order = np.argsort(-found.losses.sum(axis=0), kind="stable").tolist()
     needed = [number for number in order if rows[number]["needed"]]
     attention, looked = max((row["attention"], row["passage"]) for row in rows)
-    model = escape_for_display(found.provenance.model, MAX_NAME)
+    model = captions.name_model(found.provenance)
     answer = escape_for_display(found.said.strip(), MAX_ANSWER)
     origin, said = _describe_origin(found, needed)
     words = _trim(found.answer)

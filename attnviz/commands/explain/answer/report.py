@@ -7,7 +7,6 @@ from attnviz.commands.explain.answer import words
 from attnviz.commands.explain.answer.graph import draw_answer, draw_looks
 from attnviz.commands.explain.answer.why import explain_answer, follow_looks
 from attnviz.commands.explain.spec import ExplainSpec
-from attnviz.display import escape_for_display
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.loading import ModelReference
@@ -21,7 +20,7 @@ from attnviz.views import captions
 from attnviz.views.answers import describe_target, quote_answer
 from attnviz.views.tokens import label_token
 
-MAX_NAME, MAX_LABEL = 80, 12
+MAX_LABEL = 12
 OF_HEAD = {name: name for name in ("head", "written", "source", "from_source", "own", "removal")} | {"source": "key"}
 WHERE = "head", "query", "key", "weight", "lead"
 WHY = "named", "source", "weight_without", "controls", "n_passing", "n_writers", "weights"
@@ -48,7 +47,6 @@ MORE = "Each head in a sentence, with its weights and tests: --table full."
 def answer_report(found: Explanation, title: str | None) -> Report:
     """Report the heads that wrote an answer. The data hold every number."""
     tokens, target = found.tokens, found.target
-    model = escape_for_display(found.provenance.model, MAX_NAME)
     sentences = (
         " ".join((words.describe_contribution(tokens, target, looks[0]), *words.describe_steps(tokens, looks)))
         for looks in found.heads
@@ -67,13 +65,14 @@ def answer_report(found: Explanation, title: str | None) -> Report:
     blocks += captions.describe_unknown(tokens, "tokens")
     answers = filter(None, (target.name, target.against))
     return Report(
-        title=captions.choose_title(title, describe_target(model, target)),
-        subtitle=captions.join(*_describe_text(found.provenance, tokens)),
+        title=captions.choose_title(title, describe_target(captions.name_model(found.provenance), target)),
+        subtitle=captions.join(*captions.describe_text(found.provenance, tokens)),
         blocks=tuple(blocks),
         kept=tuple(quote_answer(name)[1:-1] for name in answers) if "token" in target.form else (),
         facts=captions.list_facts(found.provenance),
         data={
-            **_describe_source(found.provenance, tokens),
+            **captions.describe_source(found.provenance),
+            "tokens": asdict(tokens),
             "answer": target.name,
             "against": target.against,
             "probability": target.probability,
@@ -93,12 +92,12 @@ def answer_report(found: Explanation, title: str | None) -> Report:
 
 def looks_report(tokens: Tokens, provenance: Provenance, looks: Looks, title: str | None) -> Report:
     """Report why one query of one head looks where it does, then why the head that wrote that did."""
-    first, model = looks[0], escape_for_display(provenance.model, MAX_NAME)
+    first, model = looks[0], captions.name_model(provenance)
     ends = f"from {words.quote_word(tokens, first['query'])} to {words.quote_word(tokens, first['key'])}"
     sentences = (words.describe_look(tokens, first), *words.describe_steps(tokens, looks))
     return Report(
         title=captions.choose_title(title, f"{model}: why {first['head']} looks {ends}"),
-        subtitle=captions.join(*_describe_text(provenance, tokens), captions.describe_origin(provenance)),
+        subtitle=captions.join(*captions.describe_text(provenance, tokens), captions.describe_origin(provenance)),
         blocks=(
             draw_looks(tokens, looks),
             *([_shares_table(first)] if first["writers"] else []),
@@ -107,13 +106,12 @@ def looks_report(tokens: Tokens, provenance: Provenance, looks: Looks, title: st
             *captions.describe_unknown(tokens, "tokens"),
         ),
         facts=captions.list_facts(provenance),
-        data={**_describe_source(provenance, tokens), "looks": [_describe_look(look) for look in looks]},
+        data={
+            **captions.describe_source(provenance),
+            "tokens": asdict(tokens),
+            "looks": [_describe_look(look) for look in looks],
+        },
     )
-
-
-def _describe_text(provenance: Provenance, tokens: Tokens) -> tuple[str, str]:
-    n_tokens = len(tokens) - sum(tokens.special)
-    return captions.quote_text(provenance, tokens), captions.describe_extent(provenance, n_tokens)
 
 
 def _heads_table(found: Explanation) -> Table:
@@ -138,16 +136,6 @@ def _shares_table(look: Look) -> Table:
     rows = tuple(zip(look["writers"], look["leads"], strict=True))
     title = f"who raises the score of this key over the others, {look['lead']:.2f} in all"
     return Table("shares", title, "facts", (Column("who wrote there"), Column("lead", digits=2)), rows)
-
-
-def _describe_source(provenance: Provenance, tokens: Tokens) -> Mapping[str, object]:
-    return {
-        "model": provenance.model,
-        "revision": provenance.revision,
-        "text": provenance.text_name,
-        "text_sha256": provenance.text_sha256,
-        "tokens": asdict(tokens),
-    }
 
 
 def _describe_look(look: Look) -> Mapping[str, object]:
