@@ -225,6 +225,14 @@ def decode_json(kind: Any, found: Any, name: str) -> Any:
     return float(found) if kind is float else found
 
 
+def decode_versioned(kind: Any, data: bytes, schema: int, name: str) -> Any:
+    """Decode an object as this version writes it, by the schema that it says it is of. Raises as `decode_json`."""
+    found = parse_json(data)
+    if not isinstance(found, dict) or found.pop("schema", None) != schema:
+        raise ValueError(f"schema {schema} expected, as this version writes it")
+    return decode_json(kind, found, name)
+
+
 def _decode_members(kinds: Mapping[str, Any], found: Mapping[str, Any], name: str) -> dict[str, Any]:
     ways = {inner: f"{name}.{inner}" if name else inner for inner in found}
     return {inner: decode_json(kinds[inner], value, ways[inner]) for inner, value in found.items()}

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attnviz import store
-from attnviz.bounded import MAX_JSON, check_room, decode_json, parse_json, read_bytes
+from attnviz.bounded import MAX_JSON, check_room, decode_versioned, read_bytes
 from attnviz.errors import InvalidModel, raising, summarize
 from attnviz.models import tokenizer
 from attnviz.models.encoder import Encoder, EncoderConfig
@@ -183,10 +183,8 @@ def load_checkpoint(folder: Path, max_memory: float = 4.0) -> Checkpoint:
 
 def _read_config(file: Path) -> Config:
     with raising(InvalidModel, f"{file} is not an attnviz configuration:", "Copy the folder again."):
-        found = parse_json(read_bytes(file, MAX_JSON, InvalidModel, HOLDS))
-        if not isinstance(found, dict) or found.pop("schema", None) != SCHEMA:
-            raise ValueError(f"schema {SCHEMA} expected, as this version writes it")
-        config: Config = decode_json(Config, found, "")
+        data = read_bytes(file, MAX_JSON, InvalidModel, HOLDS)
+        config: Config = decode_versioned(Config, data, SCHEMA, "")
         if len(set(config.labels)) < max(2, len(config.labels)):
             raise ValueError("labels are two names or more, no two of them alike")
         for name, number in {**vars(config.encoder), "max_tokens": config.max_tokens}.items():

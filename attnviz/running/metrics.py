@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 
-from attnviz.bounded import MAX_JSON, decode_json, parse_json, read_bytes
+from attnviz.bounded import MAX_JSON, decode_versioned, read_bytes
 from attnviz.errors import InvalidModel, raising
 from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.records import AttentionMaps
@@ -25,10 +25,8 @@ def load_metrics(folder: Path) -> Metrics:
     """Load what `encode_metrics` wrote. Raises InvalidModel naming the file."""
     file = folder / NAME
     with raising(InvalidModel, f"{file} holds no attnviz metrics:", "Copy the folder again."):
-        found = parse_json(read_bytes(file, MAX_JSON, InvalidModel, "Copy the folder again."))
-        if not isinstance(found, dict) or found.pop("schema", None) != SCHEMA:
-            raise ValueError(f"schema {SCHEMA} expected, as this version writes it")
-        metrics: Metrics = decode_json(Metrics, found, NAME)
+        data = read_bytes(file, MAX_JSON, InvalidModel, "Copy the folder again.")
+        metrics: Metrics = decode_versioned(Metrics, data, SCHEMA, NAME)
         if missing := [name for name in REQUIRED_SIZES if type(metrics.sizes.get(name)) is not int]:
             raise ValueError(f"sizes lack {', '.join(sorted(missing))}")
     return metrics
