@@ -64,8 +64,6 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if isinstance(error.__cause__, KeyboardInterrupt):  # while a class was made, which Python 3.11 calls an error
             return INTERRUPTED
-        if os.strerror(errno.EMFILE) in str(error):
-            return _report_failure(TOO_MANY_FILES, ExecutionError.exit_code)
         return _report_bug(error)
     return code if arguments else NO_COMMAND
 
@@ -95,8 +93,6 @@ def _report_failure(message: str, code: int) -> int:
 def _report_stdout_failure(error: OSError) -> int:
     """Report that standard output failed: a reader that left is not a fault, a full disk is."""
     abandon(sys.stdout)
-    if error.errno in (errno.EMFILE, errno.ENFILE):
-        return _report_failure(TOO_MANY_FILES, ExecutionError.exit_code)
     if error.errno == errno.EPIPE:
         return READER_LEFT
     if error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EBADF):
@@ -105,6 +101,8 @@ def _report_stdout_failure(error: OSError) -> int:
 
 
 def _report_bug(error: Exception) -> int:
+    if os.strerror(errno.EMFILE) in str(error):  # which libraries pass on in errors of their own
+        return _report_failure(TOO_MANY_FILES, ExecutionError.exit_code)
     return _report_failure(
         f"this is a bug of attnviz ({type(error).__name__}: {error}). ATTNVIZ_DEBUG=1 shows where; please report it",
         BUG,

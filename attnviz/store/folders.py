@@ -134,19 +134,16 @@ class OutputFolder:
             if place.is_dir():
                 raise OutputError(f"cannot write {shorten_path(place)}: Is a directory")
         for name, place in sorted(zip(names, places, strict=True), key=lambda both: both[1].is_file()):
-            self._move(self.path / name, place)  # devices first: they may refuse
+            with writing(place):  # devices first: they may refuse
+                if place.exists() and not place.is_file():
+                    write(place, (self.path / name).read_bytes())
+                else:
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    (self.path / name).replace(place)
         for old in set(self._old) - set(places):
             remove(old)
             if old.parent != self.folder:
                 remove_folder(old.parent)
-
-    def _move(self, file: Path, place: Path) -> None:
-        with writing(place):
-            if place.exists() and not place.is_file():
-                write(place, file.read_bytes())
-            else:
-                place.parent.mkdir(parents=True, exist_ok=True)
-                file.replace(place)
 
 
 @contextmanager
