@@ -37,9 +37,10 @@ def pictures_of(spec: CompareSpec, whole: Comparison, last: Sequence[AttentionMa
     """
     drawn: list[Picture] = []
     if whole.n_texts == 1:
-        layers = find_shared_layers(spec, last)
+        layers = find_shared_layers(spec.layer, last)
         names = [model.name for model in whole.models]
-        drawn += map_pictures(last, names, whole.slugs, layers, choose_query(spec, last, layers[-1]), spec.figure.scale)
+        query = choose_query(spec.query, last, layers[-1])
+        drawn += map_pictures(last, names, whole.slugs, layers, query, spec.figure.scale)
     elif spread := distributions_picture(whole):
         drawn.append(spread)
     if whole.divergences is not None and len(whole.divergences) > 1:
@@ -75,18 +76,18 @@ def distributions_picture(whole: Comparison) -> Charts | None:
     return Charts("distributions", title, tuple(charts), 2 if len(charts) > 1 else 1)
 
 
-def find_shared_layers(spec: CompareSpec, last: Sequence[AttentionMaps]) -> tuple[int, ...]:
+def find_shared_layers(asked: Sequence[str], last: Sequence[AttentionMaps]) -> tuple[int, ...]:
     """Select the layers that are asked for, by number, of those that all models have."""
     shared = sorted(set.intersection(*(set(maps.layer_numbers) for maps in last)))
     if not shared:
         raise InvalidSelection("no layer of one number attends in all models", hint="Compare them on several texts.")
-    return tuple(shared[place] for place in select_numbers(spec.layer, shared, "layer"))
+    return tuple(shared[place] for place in select_numbers(asked, shared, "layer"))
 
 
-def choose_query(spec: CompareSpec, last: Sequence[AttentionMaps], layer: int) -> int:
+def choose_query(asked: str | None, last: Sequence[AttentionMaps], layer: int) -> int:
     """Choose the query asked for, else the one on which the heads of all models differ most from their mean."""
-    if spec.query is not None:
-        return find_token(spec.query, last[0].queries.pieces)
+    if asked is not None:
+        return find_token(asked, last[0].queries.pieces)
     rows = np.concatenate([layer_rows(maps, maps.layer_numbers.index(layer)) for maps in last])
     apart = jsd(rows, rows.mean(axis=0)).mean(axis=0)
     return int(np.flatnonzero(last[0].real_queries)[int(apart.argmax())])

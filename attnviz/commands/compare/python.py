@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from attnviz.commands.compare.comparison import align
 from attnviz.commands.compare.maps import choose_query, find_shared_layers, highest, map_pictures
-from attnviz.commands.compare.spec import CompareSpec
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidOption
 from attnviz.measures import ALL, measure_maps
@@ -59,10 +58,9 @@ def compare(
         if each.queries.mostly_unknown:
             raise InvalidOption(f"{name} reads half of the tokens or more as [UNK]", hint="Compare others.")
     names = [f"{name} ({place})" for place, name in enumerate(names, 1)] if len(set(names)) == 1 else names
-    spec = CompareSpec(models=tuple(names), layer=settings.layer, query=settings.query)
     aligned, *_ = align(records)
-    layers = find_shared_layers(spec, aligned)
-    query_at = choose_query(spec, aligned, layers[-1])
+    layers = find_shared_layers(settings.layer, aligned)
+    query_at = choose_query(settings.query, aligned, layers[-1])
     pictures = map_pictures(aligned, names, ("first", "second"), layers, query_at, scale)
     extent = highest(pictures), len(aligned[0].keys)
     text = quote_text(records[0].provenance, records[0].queries)
