@@ -79,10 +79,7 @@ class SurveyRun:
                 self._save()
             yield self._progress()
         if facts is not None:
-            while not facts.done():
-                wait_briefly(executor, {facts})
-                yield self._progress(ONCE)
-            self.facts = get_result(facts)
+            self.facts = yield from self._wait(executor, facts, ONCE)
 
     def _knock_out(self, executor: Executor, facts: ModelFacts) -> Generator[Progress]:
         """Leave out the heads that the whole survey names, and write what that costs."""
@@ -90,11 +87,15 @@ class SurveyRun:
         kinds = {str(kind): tuple((row["layer"], row["head"]) for row in of.rows()) for (kind,), of in named}
         opening = plan.reference.answering(), ()
         task = executor.submit(call_with_model, opening, leave_out_heads, plan.info, plan.few, kinds)
+        costs, feeds = yield from self._wait(executor, task, "without the heads that have a name")
+        self.survey = self.survey.add([], replace(facts, costs=costs, feeds=feeds))
+
+    def _wait(self, executor: Executor, task: Future[Found], label: str) -> Generator[Progress, None, Found]:
+        """Wait for the result of a task of the whole survey. Raises what it raised."""
         while not task.done():
             wait_briefly(executor, {task})
-            yield self._progress("without the heads that have a name")
-        costs, feeds = get_result(task)
-        self.survey = self.survey.add([], replace(facts, costs=costs, feeds=feeds))
+            yield self._progress(label)
+        return get_result(task)
 
     def _save(self) -> None:
         if self.measured or self.facts != self.survey.facts:
