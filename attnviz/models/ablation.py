@@ -227,11 +227,8 @@ def _replace(
 
 def alter_queries(attention: nn.Module, is_out: Heads, choose: Callable[[Tensor], Tensor]) -> RemovableHandle:
     """Let the heads that are out in a copy ask queries chosen from those of all copies, until the handle is removed."""
-
-    def ask(_: nn.Module, __: Any, queries: Tensor) -> Tensor:
-        return _replace_heads(queries, choose(queries), is_out)
-
-    return attention.get_submodule("query").register_forward_hook(ask)
+    query = attention.get_submodule("query")
+    return query.register_forward_hook(lambda _, __, queries: _replace_heads(queries, choose(queries), is_out))
 
 
 @contextmanager

@@ -4,8 +4,7 @@ Knows numpy only.
 """
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -14,7 +13,6 @@ SCORE, ENTROPY = 0, 1  # places of the largest logit and of the entropy among th
 N_BEFORE, MIN_BEFORE = 20, 3  # looks whose median score a head is held against
 LARGE_SCORE, GROWTH = 30.0, 3.0  # e^30 is 10^13: one key gets all
 COLLAPSED = 0.03  # entropy, of the most possible
-BEYOND_HEALTHY = 2.0  # × the largest score of a healthy run, and so many times below its lowest entropy
 
 HeadNumbers = Float[np.ndarray, "layer head number"]  # of a look, or the cells of its maps
 
@@ -38,12 +36,6 @@ class Limits(NamedTuple):
     large_score: float = LARGE_SCORE
     collapsed: float = COLLAPSED
     name: str = "fixed limit"
-
-    @classmethod
-    def from_healthy(cls, scores: np.ndarray, entropies: np.ndarray, folder: Path) -> Self:
-        """Take them from all heads and looks of a run that was healthy."""
-        largest, lowest = float(np.nanmax(scores)), float(np.nanmin(entropies))
-        return cls(BEYOND_HEALTHY * largest, lowest / BEYOND_HEALTHY, f"limit by {folder}")
 
     def judge(self, step: int, look: HeadNumbers, looks: Mapping[int, HeadNumbers]) -> Iterator[Alarm]:
         """Yield what is wrong with the heads of a look, held against the looks before it by their steps."""

@@ -23,6 +23,7 @@ MAP = "map"  # of some looks: cells row by row, in equal shares
 TYPES = dict.fromkeys(KEYS, INTEGER) | dict.fromkeys(MEASURES, NUMBER) | {MAP: NUMBERS}
 SIDE = 16  # of a map
 FILES = "attention-*.parquet"
+BEYOND_HEALTHY = 2.0  # × the largest score of a healthy run, and so many times below its lowest entropy
 MANY = 64  # looks that all keep their maps; of twice as many every second one does, and so on
 
 
@@ -39,8 +40,9 @@ class WatchedRun:
         self._folder = folder
         self._limits = Limits()
         if healthy is not None:
-            score, entropy, *_ = WatchedRun.load(healthy).numbers().matrix(MEASURES).T
-            self._limits = Limits.from_healthy(score, entropy, healthy)
+            scores, entropies, *_ = WatchedRun.load(healthy).numbers().matrix(MEASURES).T
+            large, low = float(np.nanmax(scores)) * BEYOND_HEALTHY, float(np.nanmin(entropies)) / BEYOND_HEALTHY
+            self._limits = Limits(large, low, f"limit by {healthy}")
 
     @classmethod
     def load(cls, folder: Path) -> Self:
