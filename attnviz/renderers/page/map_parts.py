@@ -165,17 +165,17 @@ def _key(heatmap: Heatmap) -> tuple[str, int]:
 
 
 def _describe_picture(picture: Heatmap | HeatmapGrid, places: Mapping[tuple[str, int], int]) -> Mapping[str, object]:
-    maps = picture.maps if isinstance(picture, HeatmapGrid) else (picture,)
-    is_layered = isinstance(picture, HeatmapGrid) and picture.edges is not None
-    shares = picture.shares.items() if isinstance(picture, HeatmapGrid) else ()
+    if isinstance(picture, Heatmap):
+        picture = HeatmapGrid(picture.name, picture.title, (picture,), 1, picture.scale)
+    is_layered, maps = picture.edges is not None, picture.maps
     return {
         "name": picture.name,
         "title": picture.title,
-        "columns": picture.n_columns if isinstance(picture, HeatmapGrid) else 1,
+        "columns": picture.n_columns,
         "scale": describe_scale(picture.scale) if picture.scale else None,
         "maps": [places[_key(each)] for each in maps],
         "titles": ["{}.{}".format(*_find_head(each)) if is_layered else each.title for each in maps],
-        "looks": {name: [round(each, 4) for each in of_heads] for name, of_heads in shares},
+        "looks": {name: [round(each, 4) for each in of_heads] for name, of_heads in picture.shares.items()},
         "names": [each.note for each in maps],  # what heads are known for, or ""
     }
 
