@@ -1,7 +1,5 @@
 """attnviz: from a text to an honest picture of attention. Importing this package imports nothing heavy."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:

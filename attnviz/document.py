@@ -3,8 +3,6 @@
 How a conversation is read is the model's to know.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +28,7 @@ class Chat(str):
     """The messages of one conversation as a text, in JSON: [{"role": "user", "content": "…"}, …]."""
 
     @classmethod
-    def ask(cls, text: str) -> Chat:
+    def ask(cls, text: str) -> "Chat":
         """Return a text as the first message of a user."""
         return cls(json.dumps([{"role": "user", "content": text}], ensure_ascii=False))
 

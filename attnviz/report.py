@@ -4,8 +4,6 @@ Every string in a report is already safe to show (control characters escaped, lo
 `attnviz.display`. Only `Report.data` holds texts and tokens as they are, for machines.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -251,7 +249,7 @@ class Calculation:
     has_rest: bool = False  # the last row stands for all others together
     notes: tuple[str, ...] = ()
 
-    def tabulate(self) -> Table:
+    def tabulate(self) -> "Table":
         """Return the steps that have one number for each row as a table."""
         steps = [step for step in self.steps if step.look != "strip"]
         columns = (Column("key"), *(Column(", ".join(step.formula), digits=4) for step in steps))

@@ -8,8 +8,6 @@ Texts of two classes are no pairs, so that means are compared (Welch 1947). A te
 given once: its copies are no further evidence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -38,7 +36,7 @@ class ClassSizes:
     n_matched: int = 0
 
     @classmethod
-    def count(cls, labels: PerText, strata: Strata) -> ClassSizes:
+    def count(cls, labels: PerText, strata: Strata) -> "ClassSizes":
         """Count texts by label; NaN for those without one."""
         known = ~np.isnan(labels)
         groups, counts = np.unique(

@@ -1,7 +1,5 @@
 """Tokens joined into larger units, such as words, or what ways to cut one text have in common. Knows records only."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -65,7 +63,7 @@ class UnitLayout(NamedTuple):
     sizes: Int[np.ndarray, " unit"]
 
     @classmethod
-    def from_units(cls, units: Sequence[Unit]) -> UnitLayout:
+    def from_units(cls, units: Sequence[Unit]) -> "UnitLayout":
         """Lay out units one after the other, none of them empty."""
         sizes = np.array([len(unit) for unit in units])
         assert sizes.all(), "a unit of no token"

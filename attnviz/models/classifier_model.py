@@ -3,8 +3,6 @@
 These are the same for the same seed and vocabulary on every device.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -63,7 +61,7 @@ class ClassifierModel(EncoderModel):
         """Return which part of a longer text the model reads."""
         return self.saved.keep
 
-    def limit_tokens(self, max_tokens: int | None, keep: KeepKind) -> ClassifierModel:
+    def limit_tokens(self, max_tokens: int | None, keep: KeepKind) -> "ClassifierModel":
         """Return the same model with another limit, for its attention and its answers alike."""
         return replace(self, spec=replace(self.spec, max_tokens=max_tokens, keep=keep))
 
@@ -75,7 +73,7 @@ class ClassifierModel(EncoderModel):
         given = encoding.ids, encoding.tokens, self.provenance(text, text_name, encoding.n_tokens)
         return make_labelled_subject(answering, given, self.answers, question)
 
-    def take_apart(self, text: str, text_name: str, question: Question | None) -> Stream:
+    def take_apart(self, text: str, text_name: str, question: Question | None) -> "Stream":
         """Take one answer of one text apart. Raises as `subject` does."""
         from attnviz.models.decomposition.stream import take_apart
 

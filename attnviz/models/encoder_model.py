@@ -1,7 +1,5 @@
 """Our own models at work: text in, AttentionMaps out, and one query worked out by hand."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
@@ -182,7 +180,7 @@ class EncoderModel:
             value_norms=np.stack([norms[list(heads)] for _, norms in chosen]),
         )
 
-    def with_first_weights(self, seed: int) -> EncoderModel:
+    def with_first_weights(self, seed: int) -> "EncoderModel":
         """Return the same encoder before training. Not for a model without attention parameters."""
         with seeded(seed):
             encoder = Encoder(self.encoder.config)

@@ -1,7 +1,5 @@
 """From `--model` to a model, in two steps: a reference, which needs no torch, and the model that it opens."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from abc import ABC, abstractmethod
@@ -63,7 +61,7 @@ class ModelReference(ABC):
                 problem = f"--{option.replace('_', '-')} is for third-party models"
                 raise InvalidOption(problem, hint=f"{self.spec.model} reads one text. Leave it out.")
 
-    def answering(self, needs: type[object] = Attributable) -> ModelReference:
+    def answering(self, needs: type[object] = Attributable) -> "ModelReference":
         """Return the same model with all that its answers come from, which its attention may do without. `needs`: see
         `check`.
 

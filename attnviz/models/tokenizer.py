@@ -4,8 +4,6 @@ The vocabulary is a `tokenizer.json` that other tools load too. Offsets count ch
 nothing here changes a text except to lower case (which keeps every offset).
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections import Counter
@@ -60,7 +58,7 @@ class Encoding:
     n_tokens: int
     types: tuple[int, ...] = ()
 
-    def append_ids(self, ids: Sequence[int], tokens: Tokens) -> Encoding:
+    def append_ids(self, ids: Sequence[int], tokens: Tokens) -> "Encoding":
         """Append further ids, and as many of their tokens."""
         n = len(ids)
         fields = ("pieces", "offsets", "special", "unknown")

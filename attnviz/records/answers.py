@@ -3,8 +3,6 @@
 Also what its heads look at. Knows no torch, no models, no texts and no files.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -194,12 +192,12 @@ class AnswerInfo:
     third_party: bool = False  # then the numbers were read off the names of the labels
 
     @classmethod
-    def from_training(cls, labels: Sequence[str]) -> AnswerInfo:
+    def from_training(cls, labels: Sequence[str]) -> "AnswerInfo":
         """Return the labels of a model that was trained on their numbers."""
         return cls(tuple(labels), "label", tuple(range(len(labels))))
 
     @classmethod
-    def from_names(cls, names: Sequence[str], kind: AnswerKind) -> AnswerInfo:
+    def from_names(cls, names: Sequence[str], kind: AnswerKind) -> "AnswerInfo":
         """Return the answers of a third-party model; names that are not distinct get their numbers."""
         distinct = len(set(names)) == len(names)
         labels = tuple(names) if distinct else tuple(f"{name} ({place})" for place, name in enumerate(names))

@@ -14,8 +14,6 @@ how far the score is over the mean of the others, `weights` are those of the que
 the `n_writers` pass.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -162,7 +160,7 @@ class Explanation:
     n_layers: int
     logit: float  # by how much the answer's exceeds that of its rival
     total: float  # what all parts sum to
-    looks: Numbers
+    looks: "Numbers"
     by_kind: tuple[tuple[str, float], ...]
     n_queries: int = 1  # at which something is read that goes into the answer
 

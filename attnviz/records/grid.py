@@ -1,7 +1,5 @@
 """Patches of an image in rows and columns, among keys. Knows by name only whose code it is that reads images."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
@@ -63,7 +61,7 @@ class Grid:
         if image is not None:
             object.__setattr__(self, "pixels", load(READER)(image, *sides))
 
-    def over(self, pixels: Any) -> Grid:
+    def over(self, pixels: Any) -> "Grid":
         """Return the same over an image's grey pixels, as `pixels` are. Raises InvalidRecord for what are none."""
         if pixels is not None and not (pixels.ndim == 2 and all(0 < side <= MAX_PIXELS for side in pixels.shape)):
             raise InvalidRecord(f"an image is not [height, width], of at most {MAX_PIXELS:,} pixels either way")

@@ -1,7 +1,5 @@
 """What records do in a notebook: they show themselves and become tables. Knows by name only whose code that is."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, cast
 
 from attnviz.registry import load
@@ -26,7 +24,7 @@ class Displayable:
 class Tabular(Displayable):
     """Attention maps, which other libraries can have as tables, too."""
 
-    def to_pandas(self) -> DataFrame:
+    def to_pandas(self) -> "DataFrame":
         """Return a table with a row for each weight that may be above 0.
 
         The columns are `layer` (the model's number), `head`, `query` and `key` (positions), `query_token`, `key_token`

@@ -15,20 +15,15 @@ Of very many numbers torch takes the sums and exponentials, on the cores that th
 where there are so many that it pays.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from math import isqrt
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int, Shaped
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+from numpy.typing import NDArray
 
 KEYS_AT_ONCE = 2**9  # summing more in float32 loses digits
 # Loading torch takes a second or two; per number it saves half of numpy's 1.4 to 2.7 ns.

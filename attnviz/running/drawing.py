@@ -1,7 +1,5 @@
 """From a record to a report and its pictures: what commands that draw records share."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -56,7 +54,7 @@ class Drawing:
     cover: Callable[[np.ndarray, Sequence[int]], CoverTest | None] | None = None
 
     @classmethod
-    def from_options(cls, spec: FigureOptions, printing: PrintOptions = PrintOptions()) -> Drawing:  # noqa: B008 - frozen
+    def from_options(cls, spec: FigureOptions, printing: PrintOptions = PrintOptions()) -> "Drawing":  # noqa: B008 - frozen
         """Build a drawing from options. Raises InvalidOption also for a measure or an order that does not exist."""
         if spec.pick and (spec.layer or spec.head):
             raise InvalidOption("--pick names layers and heads by itself", hint="Leave out --layer and --head.")

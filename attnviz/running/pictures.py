@@ -1,7 +1,5 @@
 """From a report to pictures on disk: what commands that draw share. Knows no records but to write them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +36,7 @@ class Pictures:
     records: str  # and of the records that they show
 
     @classmethod
-    def from_options(cls, spec: FigureOptions, names: tuple[str, ...], records: str) -> Pictures:
+    def from_options(cls, spec: FigureOptions, names: tuple[str, ...], records: str) -> "Pictures":
         """Check how to draw. Raises InvalidOption."""
         renderers = tuple(load(plugin) for plugin in choose_renderers(spec.format, spec.open))
         chosen = {name: value for name, value in vars(spec).items() if name in vars(FigureStyle())}

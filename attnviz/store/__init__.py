@@ -3,8 +3,6 @@
 Single files are here: written, added to, taken away.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable, Iterator

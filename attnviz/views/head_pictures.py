@@ -5,8 +5,6 @@ Knows records and `report`.
 Of very many heads all are small on one picture, beside those most worth a look.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
@@ -39,7 +37,7 @@ class MapFrame(NamedTuple):
     columns: tuple[str, ...]
 
     @classmethod
-    def from_maps(cls, maps: AttentionMaps, part: TokenSelection) -> MapFrame:
+    def from_maps(cls, maps: AttentionMaps, part: TokenSelection) -> "MapFrame":
         """Collect what all maps of a text share: which tokens are drawn, and their labels."""
         queries, keys = label_queries(maps), label_keys(maps)
         return cls(part, tuple(queries[place] for place in part.queries), tuple(keys[place] for place in part.keys))

@@ -6,8 +6,6 @@ so their file says of which blocks of texts they are, and is written last: what 
 because a run was killed between two files, is left out and measured again.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -92,7 +90,7 @@ class Survey:
         path = self.folder / TEXTS.format(f"{number:05}")
         return keep_blocks(_read_texts(path, self.info), self.blocks) if is_file(path) else NO_TEXTS
 
-    def add(self, parts: Sequence[Measured | Survey], facts: ModelFacts | None) -> Survey:
+    def add(self, parts: "Sequence[Measured | Survey]", facts: ModelFacts | None) -> "Survey":
         """Write what is known of the texts of further parts, whatever their order, beside what is there.
 
         Raises OutputError where the disk refuses.

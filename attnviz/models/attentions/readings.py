@@ -10,8 +10,6 @@ Where there is no usual one, as of two texts in two layers, the readings are nam
 Where weights are no distributions over the keys, it is said why, as far as the numbers tell.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import permutations
 from typing import Any
@@ -168,11 +166,11 @@ def find_reason(weights: Weights) -> str:
     return EVALUATE
 
 
-def _are(number: float, sums: Float[np.ndarray, ...]) -> bool:
+def _are(number: float, sums: Float[np.ndarray, "..."]) -> bool:
     return bool((np.abs(sums - number) <= NEAR * number).all())
 
 
-def _count_decimals(weights: Float[np.ndarray, ...]) -> int:
+def _count_decimals(weights: Float[np.ndarray, "..."]) -> int:
     """Count the decimals that all numbers have at most; 0 for more than 4."""
     return next((n for n in range(1, 5) if np.abs(weights.round(n) - weights).max() < FLOAT32_ERROR), 0)
 

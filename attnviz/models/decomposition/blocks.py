@@ -3,8 +3,6 @@
 A norm in the residual stream itself, as in BERT, is linear once its scale is held.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -28,7 +26,7 @@ class StreamNorm:
     eps: float
 
     @classmethod
-    def from_operator(cls, args: Sequence[Any], given: Tensor) -> StreamNorm | None:
+    def from_operator(cls, args: Sequence[Any], given: Tensor) -> "StreamNorm | None":
         """Return the norm of the states of one text; None of an operator that norms anything else."""
         read, shape, weight, bias, eps = args
         if given.ndim != 3 or len(given) != 1 or len(shape) != 1:

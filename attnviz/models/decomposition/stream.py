@@ -6,8 +6,6 @@ or of a score q · k with q held, with respect to the residual stream says what 
 was written early goes through the norms of later layers, and so does the gradient, the other way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -267,5 +265,5 @@ def _score_keys(block: StreamBlock, head: HeadName, query: int, key: Tensor) -> 
     return scores
 
 
-def _to_numpy(tensor: Tensor) -> Float64[np.ndarray, ...]:
+def _to_numpy(tensor: Tensor) -> Float64[np.ndarray, "..."]:
     return np.asarray(tensor.detach().cpu().double().numpy())

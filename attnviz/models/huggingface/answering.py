@@ -1,7 +1,5 @@
 """A third-party model with the head that its answers come from: labels, numbers, the next token or a masked one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -217,7 +215,7 @@ class HuggingFaceClassifier(HeadedModel):
         """Return the length of the longest text that the model reads, in tokens with markers."""
         return self.loaded.most_tokens
 
-    def limit_tokens(self, max_tokens: int | None, keep: KeepKind) -> HuggingFaceClassifier:
+    def limit_tokens(self, max_tokens: int | None, keep: KeepKind) -> "HuggingFaceClassifier":
         """Return the same model with another limit, for its attention and its answers alike."""
         return replace(self, spec=replace(self.spec, max_tokens=max_tokens, keep=keep))
 

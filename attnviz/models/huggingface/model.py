@@ -1,7 +1,5 @@
 """A third-party model at work: text in, AttentionMaps out, under whatever kernel it runs."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -195,7 +193,7 @@ class HuggingFaceModel:
         few = Read(self.loaded.tokenizer.encode_ids(self.list_ids()[:FEW]), None, self._kind())
         return find_projections(self.loaded.model, partial(self._run, few))
 
-    def with_first_weights(self, seed: int) -> HuggingFaceModel:
+    def with_first_weights(self, seed: int) -> "HuggingFaceModel":
         """Return the same architecture before training, as its own code initialises it."""
         with seeded(seed), others_failure(self.name):
             model = type(self.loaded.model)(self.loaded.model.config).eval().to(self.device)

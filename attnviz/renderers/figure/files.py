@@ -4,8 +4,6 @@ The first import below is the first of matplotlib in the process, and it keeps t
 is a GIF of several.
 """
 
-from __future__ import annotations
-
 from attnviz.renderers.figure.style import AUTO, PAPER, colour_map, drawing
 
 # isort: split

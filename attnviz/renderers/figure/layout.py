@@ -3,8 +3,6 @@
 Lengths are inches, text sizes points.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor
@@ -144,7 +142,7 @@ class Room(NamedTuple):
     side: float
 
     @classmethod
-    def for_picture(cls, picture: Heatmap | HeatmapGrid, look: FigureStyle) -> Room:
+    def for_picture(cls, picture: Heatmap | HeatmapGrid, look: FigureStyle) -> "Room":
         """Return the room of a picture for which no width is asked."""
         theme, sizes = look_of(look.theme, look.font_size)
         several = isinstance(picture, HeatmapGrid)

@@ -3,8 +3,6 @@
 seaborn is imported only where it is needed.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import warnings
@@ -83,7 +81,7 @@ class Sizes(NamedTuple):
     panel: float = 7.0  # and beside one of several
     headings: tuple[float, ...] = (8.0, 7.0, 6.0)  # of panels: the largest that fits
 
-    def scale(self, factor: float) -> Sizes:
+    def scale(self, factor: float) -> "Sizes":
         """Scale all sizes by a factor."""
         title, subtitle, axis, small, smallest, label, panel, *headings = (
             max(MIN_FONT_SIZE, factor * size) for size in (*self[:-1], *self.headings)
