@@ -6,8 +6,6 @@ nothing, and whatever a model does to the order of numbers is done to their ids,
 comes of several tokens gets the id of a new one, whose family says that it is a mixture.
 """
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -59,16 +57,16 @@ class Known(NamedTuple):
     softmax: Softmax | None = None
     columns: Ids | None = None  # of a product of states with states, the ids of the right side's
     dropped: float = 0.0  # the share that dropout took
-    allowed: Bool[Tensor, ...] | None = None  # which scores of a softmax let attention through; None: all
+    allowed: Bool[Tensor, "..."] | None = None  # which scores of a softmax let attention through; None: all
     numbers: Ids | None = None  # of what the outermost module was given, an id for each, if its last axis is of places
     since: int = 0  # the operator that first worked on them after they were taken out of others
     is_copied: bool = False  # whether rows were just put together of others, so that texts may be there twice
 
-    def turn(self) -> Known:
+    def turn(self) -> "Known":
         """Return what is known of the numbers with their last two axes in the other order."""
         return self.move(lambda shadow: shadow.mT)
 
-    def move(self, function: Callable[[Tensor], Tensor]) -> Known:
+    def move(self, function: Callable[[Tensor], Tensor]) -> "Known":
         """Return what is known of the numbers when they were laid out anew."""
         shadows = {plane: getattr(self, plane) for plane in PLANES}
         moved: dict[str, Any] = {plane: function(of) for plane, of in shadows.items() if of is not None}
@@ -153,7 +151,7 @@ class Store:
             return True
         return (is_table or is_single) and n_tokens < len(torch.unique(firsts))
 
-    def find_words(self, ids: Ids) -> Bool[Tensor, ...]:
+    def find_words(self, ids: Ids) -> Bool[Tensor, "..."]:
         """Find what is of tokens, and not of what the model has learned and put beside them."""
         learned = [number for number, family in enumerate(self.families) if family.is_learned]
         return (ids >= 0) & ~torch.isin(family_of(ids), torch.tensor(learned, dtype=ids.dtype))

@@ -7,8 +7,6 @@ exported program, or a kernel. They run as themselves and are looked at behind: 
 `Operators` is the mode that sees them, one after another.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -93,7 +91,7 @@ def capture(
     choice: LayersAndHeads = EVERY,
     *,
     factored: bool = False,
-) -> Iterator[Capture]:
+) -> "Iterator[Capture]":
     """Hand every attention that this thread computes to `take`, right when it is made. Nothing is kept here.
 
     `factored`: with q, k and log-sum-exp in the place of the weights. Calls of one head are all handed over, whatever

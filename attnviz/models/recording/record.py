@@ -1,7 +1,5 @@
 """Records of somebody's own model: whatever attends while a block runs. The one way in; `import attnviz` offers it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -29,8 +27,8 @@ class Recording(Displayable, Sequence[AttentionMaps]):
     @overload
     def __getitem__(self, place: int) -> AttentionMaps: ...
     @overload
-    def __getitem__(self, place: slice) -> Recording: ...
-    def __getitem__(self, place: int | slice) -> AttentionMaps | Recording:
+    def __getitem__(self, place: slice) -> "Recording": ...
+    def __getitem__(self, place: int | slice) -> "AttentionMaps | Recording":
         return Recording(self._records[place]) if isinstance(place, slice) else self._records[place]
 
     def __len__(self) -> int:
@@ -53,7 +51,7 @@ class Recording(Displayable, Sequence[AttentionMaps]):
         """List the names of the groups of layers, such as "decoder.layers.*.self_attn"."""
         return tuple(dict.fromkeys(maps.provenance.facts.group for maps in self._records))
 
-    def only(self, group: str) -> Recording:
+    def only(self, group: str) -> "Recording":
         """Return the records of one group. Raises InvalidSelection, with the groups there are."""
         if group not in self.groups:
             there_are = ", ".join(map(repr, self.groups)) or "none"
