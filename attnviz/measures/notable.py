@@ -23,7 +23,7 @@ from attnviz.records.part import Place, TokenSelection
 MAX_CELLS = 2**24  # weights of all heads that are compared: 64 MiB; of a long text, queries that are evenly spaced
 MIN_MULTIPLE = 2.0  # of an equal share, from which on the first token is a sink of a head, and a pair stands out
 LEAST = 1e-6  # of an interest, below which heads differ by rounding alone
-N_PAIRS = 3  # of tokens apart, of all heads
+N_PAIRS, N_FOUND = 3, 12  # of words apart, of all heads; of tokens, several of which may be the same words
 BEFORE, AFTER, NEAR = 16, 4, 3  # tokens shown before and after the query, and on either side of the key
 
 
@@ -169,7 +169,7 @@ def find_strongest_pair(maps: AttentionMaps, part: TokenSelection, layer: int, h
 
 def find_pairs_apart(maps: AttentionMaps, places: Sequence[Place]) -> list[Pair]:
     """Find the strongest pairs of tokens that are no neighbours and no sinks, each in the head where it is strongest.
-    None has less than twice an equal share.
+    None has less than twice an equal share, and of the same words it is the strongest.
 
     A row whose largest weight is p has no other above 1 - p. So rows are read by the most that may be in them, until
     that is no more than what is found.
@@ -185,17 +185,20 @@ def find_pairs_apart(maps: AttentionMaps, places: Sequence[Place]) -> list[Pair]
         bound[:] = np.where(most * count_attendable(maps, layer) >= MIN_MULTIPLE, most, 0)
     strongest = list[Pair]()
     for at in np.argsort(-bounds, axis=None, kind="stable")[: np.count_nonzero(bounds)].tolist():
-        if len(strongest) == N_PAIRS and bounds.flat[at] <= strongest[-1].weight:
+        if len(strongest) == N_FOUND and bounds.flat[at] <= strongest[-1].weight:
             break
         (layer, head), query = places[at // len(real)], int(real[at % len(real)])
         weights = maps.rows(layer, head, np.array([query]))[0].copy()
         weights[[*sinks[at // len(real)], *range(max(0, query - 1), min(query + 2, len(weights)))]] = 0
         weights[weights * count_attendable(maps, layer)[at % len(real)] < MIN_MULTIPLE] = 0
-        for key in np.argsort(-weights, kind="stable")[:N_PAIRS].tolist():
+        for key in np.argsort(-weights, kind="stable")[:N_FOUND].tolist():
             pair = Pair(float(weights[key]), query, key, (layer, head))
             found[query, key] = max(found.get((query, key), pair), pair, key=lambda each: each.weight)
-        strongest = sorted(found.values(), key=lambda each: -each.weight)[:N_PAIRS]
-    return [pair for pair in strongest if pair.weight > 0]
+        strongest = sorted(found.values(), key=lambda each: -each.weight)[:N_FOUND]
+    words = dict[tuple[str, str], Pair]()
+    for pair in strongest:
+        words.setdefault((maps.queries.pieces[pair.query], maps.keys.pieces[pair.key]), pair)
+    return [pair for pair in words.values() if pair.weight > 0][:N_PAIRS]
 
 
 def _find_unremarkable_keys(maps: AttentionMaps, layer: int, head: int) -> set[int]:
