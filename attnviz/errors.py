@@ -125,7 +125,7 @@ class OutputError(AttnvizError):
 
 def refuse_several(options: Mapping[str, object]) -> None:
     """Raise InvalidOption where two of these options or more, by what users write, are given."""
-    given = [name for name, value in options.items() if value not in (None, False)]
+    given = [name for name, value in options.items() if value is not None and value is not False]
     if len(given) > 1:
         raise InvalidOption(f"{given[0]} and {given[1]} exclude each other", hint="Leave one of them out.")
 

@@ -22,7 +22,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
     "tests/commands": 6130,
-    "tests/models": 4892,
+    "tests/models": 4897,
     "tests/renderers": 3861,
     "attnviz/renderers/page": 3495,
     "tests": 3189,
@@ -32,7 +32,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/survey": 1835,
     "attnviz/views": 1573,
     "attnviz/commands/lesson": 973,
-    "attnviz/models/capture": 1671,
+    "attnviz/models/capture": 1672,
     "attnviz/text": 1393,
     "attnviz/commands/train": 1063,
     "attnviz/measures": 1288,

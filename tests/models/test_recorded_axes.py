@@ -113,6 +113,13 @@ def test_where_nothing_can_be_read_the_model_goes_on(run: Callable[[Tensor], Any
     assert maps.not_seen.startswith(f"Not in here: {KINDS['empty']}: {where}")
 
 
+def test_words_that_cannot_be_read_are_no_failure_of_ours() -> None:
+    model = Module(lambda own, words: fused(own.words(words)), words=nn.Embedding(6, 4))
+    with pytest.raises(InvalidRecord, match=r"several lengths: under torch\.vmap") as error, attnviz.record():
+        torch.vmap(model)(torch.arange(6).view(2, 1, 3))
+    assert "could not be followed" not in str(error.value)
+
+
 def test_a_memory_that_is_learned_is_recorded_and_called_a_guess() -> None:
     """States that attend to keys, and values, which are learned."""
 

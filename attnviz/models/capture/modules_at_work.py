@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from attnviz.models.capture.follow import list_tensors
 from attnviz.models.capture.ids import MAX_NUMBERS, NOTHING, Family, Known, Store, is_learned
+from attnviz.models.capture.unread import why_unreadable
 
 COMPILED = "_orig_mod"  # the name of a module within what torch.compile makes of it
 MAPS = nn.Linear, nn.LayerNorm  # of the last axis, which is then that of features, whatever stands before it
@@ -99,7 +100,7 @@ class ModulesAtWork:
         elif tensor.ndim == 5 and known is NOTHING and not self.calls:  # frames may become rows, each still of its film
             films = self.store.seed((len(tensor), 1))[..., None, None, None]
             self.store.put(tensor, Known(None, numbers=films.expand(shape)))
-        elif tensor.dtype == torch.int64 and 1 <= tensor.ndim <= 3 and not tensor.is_meta:
+        elif tensor.dtype == torch.int64 and 1 <= tensor.ndim <= 3 and not why_unreadable([tensor]):
             tokens = (len(tensor), 1) if tensor.ndim == 1 and len(tensor) in n_texts else shape
             words = tensor.to("cpu", copy=True)
             text, start = self._find_text(words, place)
