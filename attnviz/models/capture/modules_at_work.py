@@ -50,13 +50,8 @@ class ModulesAtWork:
 
     def enter(self, module: nn.Module, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         """Enter a module. What the outermost reads are tokens, as are states that nobody has seen being made."""
-        # What stands in others and has nothing learned, as where axes are put in another order, does not say which of
-        # them holds features. Where groups of channels are normed, these come before places.
-        says_nothing = isinstance(module, nn.GroupNorm) or next(module.parameters(), None) is None
-        says_axes = not self.calls or not says_nothing
-        is_map = isinstance(module, MAPS) and len(getattr(module, "normalized_shape", "d")) == 1
-        n_axes = (3, 4, 5) if is_map else (3,) if says_axes else ()
-        tensors = [one for one in given if isinstance(one, Tensor) and one.ndim in n_axes and one.is_floating_point()]
+        n_texts: Collection[int] = ()
+        tensors = [one for one in given if isinstance(one, Tensor) and one.is_floating_point()]
         again = [one for one in tensors[:1] if (self.store.get(one) or NOTHING).is_copied]
         if not self.calls:
             known = self.store.get(next((one for one in given if isinstance(one, Tensor)), None))
@@ -72,27 +67,37 @@ class ModulesAtWork:
             # One text that is read several times, as under guidance, is as many texts, unless there are words that say
             # which is which. A module that has no others in it may be given the heads of one text.
             again = [] if any(one.dtype == torch.int64 and one.ndim > 1 for one in tensors) else tensors
+            # Whole numbers in a square may be a graph's edges.
+            beside = (one for one in tensors if one.ndim > 2 or (one.ndim == 2 and one.dtype == torch.int64))
+            n_texts = {len(one) for one in beside if one.ndim > 2 or one.shape[0] != one.shape[1]}
         for one in filter(self.store.is_repeated, again if module._modules else ()):
             self.store.put(one, NOTHING)
-        # Whole numbers in a square may be a graph's edges.
-        beside = (one for one in tensors if one.ndim > 2 or (one.ndim == 2 and one.dtype == torch.int64))
-        n_texts = {len(one) for one in beside if one.ndim > 2 or one.shape[0] != one.shape[1]}
         for at, tensor in enumerate(tensors):
-            self._seed(tensor, n_texts, n_axes, (type(module), at))
+            self._seed(tensor, n_texts, module, at)
         self.calls.append((module, next(self._runs)))
 
-    def _seed(self, tensor: Tensor, n_texts: Collection[int], n_axes: Collection[int], place: object) -> None:
+    def _find_axes(self, module: nn.Module) -> Collection[int]:
+        """Return how many axes states [text, …, d] may have that a module reads; none where it does not say."""
+        of_vectors = () if self.calls else (2,)
+        if isinstance(module, MAPS) and len(getattr(module, "normalized_shape", "d")) == 1:
+            return *of_vectors, 3, 4, 5
+        # What stands in others and has nothing learned, as where axes are put in another order, does not say which of
+        # them holds features. Where groups of channels are normed, these come before places.
+        says_nothing = isinstance(module, nn.GroupNorm) or next(module.parameters(), None) is None
+        return () if self.calls and says_nothing else (*of_vectors, 3)
+
+    def _seed(self, tensor: Tensor, n_texts: Collection[int], module: nn.Module, at: int) -> None:
         """Give tokens their ids: numbers of words, or states [text, token, d].
 
         `n_texts`: of what is read beside it. What has as many rows without an axis of tokens is one token of each text.
-        `place`: among what a module reads.
+        `at`: its place among what the module reads.
         """
         if tensor.is_nested or type(tensor) is not Tensor or torch._C._get_tracing_state() is not None:
             return
-        known, shape = self.store.get(tensor) or NOTHING, tensor.shape
+        known, shape, place = self.store.get(tensor) or NOTHING, tensor.shape, (type(module), at)
         is_lost = tensor.ndim < 4 or known.numbers is not None or known is NOTHING
         is_new = not is_learned(tensor) and known.ids is None and not known.after and is_lost
-        if tensor.is_floating_point() and tensor.ndim in (2, *n_axes) and is_new:
+        if tensor.is_floating_point() and is_new and tensor.ndim in self._find_axes(module):
             tokens = (len(tensor), 1) if tensor.ndim == 2 and len(tensor) in n_texts else shape[:-1]
             ids = self.store.seed(tokens).reshape(*shape[:-1], 1).expand(shape)
             is_given = not self.calls and shape.numel() <= MAX_NUMBERS

@@ -131,6 +131,8 @@ def _turn(calls: Sequence[Call], families: list[Family]) -> list[Call]:
         first = ids[:1][ids[:1] >= 0]
         if len(np.unique(row_of(first))) > 1 and len(np.unique(place_of(first))) == 1:
             turned.update(find_families(first))
+    if not turned:
+        return [*calls]
     for call in calls:  # steps of such a text, in which rows are no texts
         is_read = bool(turned.intersection(find_families(call.keys)))
         if is_read and len(np.unique(row_of(call.queries), axis=0)) < len(call.queries):
@@ -162,7 +164,8 @@ def _is_like(call: Call, first: Call) -> bool:
     if call.kept.shape != first.kept.shape or keys is None or of_first is None:
         return call.kept.shape == first.kept.shape and keys is of_first
     for one, two in ((np.asarray(call.queries), np.asarray(first.queries)), (keys, of_first)):
-        moved = one != two
+        if not (moved := one != two).any():
+            continue
         of_new, of_old = family_of(one[moved]), two[moved]
         are_learned = (of_old < 0).all() and not np.isin(of_new, family_of(of_first)).any()
         are_made = call.after >> first.place & 1 and not np.isin(of_new, family_of(two)).any()
