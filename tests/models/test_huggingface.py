@@ -132,11 +132,14 @@ def test_an_attention_that_there_is_not(kind: str, asked: dict[str, Any], proble
         opened(made.saved(tmp_path / "a", kind), **asked).attention(TEXT)
 
 
-def test_attention_in_pieces_is_named_where_it_is_all_there_is_and_beside_others(tmp_path: Path) -> None:
+@pytest.mark.parametrize("window", [4, 64])
+def test_attention_in_pieces_is_named_where_it_is_all_there_is_and_beside_others(window: int, tmp_path: Path) -> None:
     pieces = "softmaxes over scores in pieces, which were not multiplied with values as they were: "
     with pytest.raises(InvalidModel, match=rf"no self attention was seen in a\. .*{pieces}encoder\.layer\.0"):
-        opened(made.saved(tmp_path / "a", "longformer")).attention(TEXT)
-    maps = opened(made.saved(tmp_path / "b", "led"), attention="decoder", target_text=TEXT).attention(TEXT)
+        opened(made.saved(tmp_path / "a", "longformer", attention_window=window)).attention(TEXT)
+    maps = opened(
+        made.saved(tmp_path / "b", "led", attention_window=window), attention="decoder", target_text=TEXT
+    ).attention(TEXT)
     assert f"{pieces}encoder.layers.0.self_attn" in maps.provenance.facts.guess
 
 

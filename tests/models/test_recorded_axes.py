@@ -193,6 +193,13 @@ def test_weights_that_are_changed_are_those_multiplied(
     assert maps.not_seen == ""
 
 
+def test_a_share_that_goes_to_no_key_is_not_negative_by_rounding() -> None:
+    weights = torch.cat([drawn(1, 64, 64), torch.linspace(-40, 0, 64)[:, None]], 1).softmax(-1)
+    (found,) = recorded(lambda: weights.log().softmax(-1)[:, :64] @ drawn(2, 64, 8))
+    assert found.sink is not None
+    np.testing.assert_allclose(found.sink[0, 0], weights[:, 64], atol=1e-6)
+
+
 @pytest.mark.parametrize("beside", [lambda w: torch.where(w.isnan(), 0, w), lambda w: torch.cat([w, w * 0], 1)[:, :5]])
 def test_what_a_mask_left_out_stays_left_out_where_numbers_are_put_beside_it(
     beside: Callable[[Tensor], Tensor],

@@ -316,9 +316,23 @@ def added_to(*places: int) -> Callable[[Any, Tensor], Tensor]:
     return lambda own, states: own.by_softmax(torch.zeros(1, max(places) + 1, 16).scatter_add(1, index, states))
 
 
+def over_depth(own: Any, states: Tensor) -> Tensor:
+    """Attend to what a learned query sees in two states of each token, in a kernel."""
+    both = torch.stack([states, own.token(states)], 2)
+    return own.by_softmax(SDPA(own.token.bias.expand(1, 5, 1, 16), both, both)[:, :, 0])  # type: ignore[no-any-return]
+
+
+def by_pooled(_: Any, states: Tensor) -> Tensor:
+    """Attend to all tokens, and to one that is pooled of them, with weights for each feature."""
+    keys = torch.cat([states, (states * states.softmax(1)).sum(1, keepdim=True)], 1)
+    return by_softmax(states, keys, keys)
+
+
 @pytest.mark.parametrize(
     ("forward", "expected"),
     [
+        (over_depth, "abcde"),
+        (by_pooled, "abcde/abcde⟨mixed 0⟩"),
         (lambda own, states: own.by_softmax(own.conv(functional.pad(states.mT, (2, 0))).mT), "abcde"),
         (lambda own, states: own.by_one_key(own.by_distances(states)), "abcde"),
         (lambda own, states: own.by_softmax(states.index_add(1, torch.tensor([1, 2]), states[:, :2])), "abcde"),

@@ -109,6 +109,7 @@ MIXES = (
     ),  # of channels, as in XCiT
     (lambda query, key, value: torch.sigmoid(query @ key.mT) @ value, "weights that do not sum to 1"),
     (linearly, "linear attention"),
+    (lambda query, key, value: linearly(query, key, value * value.softmax(-1)[..., :1]), "linear attention"),
     (step_by_step, "sums of different tokens"),
 )
 

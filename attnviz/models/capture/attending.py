@@ -53,9 +53,8 @@ class Rule:
         if result.ndim > 3 and known.columns is None and is_of_keys:
             numbers = -2 - torch.arange(result.shape[-2])
             known = known._replace(ids=numbers[:, None].expand(result.shape))
-        self._store.put(
-            result, known._replace(softmax=Softmax(tuple(result.shape), place, is_unknown), allowed=allowed)
-        )
+        softmax = Softmax(tuple(result.shape), result.shape[axis], place, is_unknown)
+        self._store.put(result, known._replace(softmax=softmax, allowed=allowed))
 
     def multiply(self, of: Operation) -> None:
         """Look at a product of matrices, of which either side may hold the weights."""
@@ -91,8 +90,8 @@ class Rule:
         shape, keys = (*kernel[0].query.shape[:-1], kernel[0].key.shape[-2]), value.ids if key.ids is None else key.ids
         if keys is not None and shape[-1] > 1 and not (store.is_nobodys(keys) or store.varies(keys, -2)):
             self._note("", "depth")
-            ids = None if query.ids is None else query.ids[..., :1].expand(output.shape)
-            store.put(output, Known(ids, queries.after))
+            ids = keys[..., :1, :1] if queries.ids is None else queries.ids[..., :1]
+            store.put(output, Known(ids.expand(output.shape), after))
             return
         with torch.autocast(output.device.type, enabled=False):
             read = partial(self._keeper.read_kernel, *kernel, output)
@@ -212,6 +211,9 @@ class Rule:
         if self._store.is_nobodys(ids):  # a memory, or vectors of experts: which of them, numbers do not tell
             return is_plain and n_keys > 1 and weights.ndim > 2 and is_distribution(weights, known)
         if ids is None:
+            if softmax is not None and softmax.is_cut and n_keys > softmax.n_keys:
+                self._note("", "pieces")  # rows of more keys than it had were put together anew, as in Longformer
+                return False
             fits = softmax is None or len(softmax.shape) < 3 or weights.ndim > 2
             if not fits or (softmax is None and known.ids is not None):
                 return False
@@ -282,7 +284,7 @@ def _read(weights: Tensor, known: Known, what: str) -> Kept:
             allowed[..., -1:, :] |= ~allowed.any(dim=-2, keepdim=True)
     whole = known._replace(dropped=0.0, softmax=None if softmax is None else softmax._replace(is_cut=False))
     is_cut = softmax is not None and softmax.is_cut and not is_distribution(weights, whole)
-    sink, error = (1 - kept.sum(dim=-1) if is_cut else kept.new_zeros(kept.shape[:-1])), 0.0
+    sink, error = ((1 - kept.sum(dim=-1)).clamp(min=0) if is_cut else kept.new_zeros(kept.shape[:-1])), 0.0
     # Weights that were rounded to half precision are scaled, so that rows and sinks sum to 1 again. No weight changes
     # by more than its row had been rounded, and a row that misses 1 for another reason stays as it is.
     if rows.dtype in ROUNDED:

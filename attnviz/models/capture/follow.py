@@ -21,6 +21,7 @@ from attnviz.models.capture.ids import (
     NOBODY,
     NOTHING,
     PLANES,
+    WORDS,
     Ids,
     Known,
     Store,
@@ -122,7 +123,7 @@ class Follower:
                 self.store.put(result, Known(nobody(result.shape)))
         elif is_read or of.name in CONVOLUTIONS:
             by_number = self._convolve if "_pool" in of.name else self._combine
-            otherwise = self._reduce if "keepdim" in _parameters(of.function) else by_number
+            otherwise = self._reduce if _is_reduction(of) else by_number
             self._mark(of, known, self._rules.get(of.name, otherwise)(of, known))
 
     def begin(self, of: Operation) -> None:
@@ -160,21 +161,29 @@ class Follower:
             joined = joined._replace(dropped=float(of.args[1]))
         # Any operator but a copy may change what a softmax gave. The first that did is remembered, and the rule then
         # asks whether every row still sums to 1 (`is_distribution`). After dropout rows do not, and that is known.
+        if self._makes_states(of, known):
+            joined = joined._replace(allowed=None, softmax=None)
         if joined.softmax is not None and of.name not in COPIES and not joined.dropped:
             softmax = joined.softmax._replace(changed=joined.softmax.changed or of.name)
             joined = joined._replace(allowed=None, softmax=softmax)
         is_whole = not any(tensor.is_floating_point() for tensor in of.tensors)
         for result in of.results:
             kind = result.dtype
-            if not result.is_nested and (
-                kind.is_floating_point or kind.is_complex or (is_whole and kind == torch.int64)
-            ):
+            if not result.is_nested and (kind.is_floating_point or kind.is_complex or (is_whole and kind in WORDS)):
                 own = ids if ids is not None and ids.shape == result.shape else None
                 across, numbers = (
                     each if each is not None and each.shape == result.shape else None
                     for each in (joined.columns, joined.numbers)
                 )
                 self.store.put(result, joined._replace(ids=own, columns=across, numbers=numbers))
+
+    def _makes_states(self, of: Operation, known: Sequence[Known | None]) -> bool:
+        """Tell whether weights were used up: multiplied with the features of states, or states summed up by them."""
+        sides = [(each, tensor) for each, tensor in zip(known, of.tensors, strict=True) if each and each.softmax]
+        if of.name == "mul":
+            return any(tensor.shape[-1:] == (1,) != of.result.shape[-1:] for _, tensor in sides)
+        ids = [each.ids for each, _ in sides] if _is_reduction(of) else []
+        return any(self.store.varies(each, axis) for each in ids for axis in _list_axes(of, each))
 
     def _combine(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
         """Give a result made number by number the ids of what it was made of; else those of its rows."""
@@ -284,7 +293,7 @@ class Follower:
                 is_longer = result.ndim > len(softmax.shape) and result.shape[-2:] == softmax.shape[-2:]
                 shape = tuple(result.shape) if is_longer else softmax.shape
                 own = softmax._replace(shape=shape, is_cut=softmax.is_cut or is_cut)
-            if of.name in REPEATING and one is not None and one.ndim == 2 and result.dtype == torch.int64:
+            if of.name in REPEATING and one is not None and one.ndim == 2 and result.dtype in WORDS:
                 one = self.store.tell_apart(one)
             is_copied = of.name in COPYING and result.ndim == 3 and not self.store.is_repeated(of.tensors[0])
             known = joined._replace(ids=one, softmax=own, columns=across, allowed=passing, numbers=numbers)
@@ -346,11 +355,9 @@ class Follower:
     def _reduce(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
         """Keep the ids that are the same for all that are put together; else make new tokens of them."""
         ids = None if known[0] is None else known[0].ids
-        axes = of.arguments.get("dim")
         if ids is None or not of.results:
             return None
-        axes = [axes] if isinstance(axes, int) else axes or range(ids.ndim)
-        few, shape = ids, of.results[0].shape
+        axes, few, shape = _list_axes(of, ids), ids, of.results[0].shape
         for axis in axes:
             few = few.narrow(axis, 0, 1)
         if any(self.store.varies(ids, axis) for axis in axes):
@@ -433,6 +440,16 @@ def _join(known: Sequence[Known | None]) -> Known:
         numbers = found.numbers if each.numbers is None else each.numbers
         found = Known(None, found.after | each.after, softmax.softmax, columns, dropped, softmax.allowed, numbers)
     return found._replace(since=max((each.since for each in known if each is not None), default=0))
+
+
+def _is_reduction(of: Operation) -> bool:
+    return "keepdim" in _parameters(of.function)
+
+
+def _list_axes(of: Operation, ids: Ids | None) -> Sequence[int]:
+    """List the axes along which a reduction puts numbers together."""
+    axes = of.arguments.get("dim")
+    return [axes] if isinstance(axes, int) else axes or range(0 if ids is None else ids.ndim)
 
 
 def _is_no_state(tensor: Tensor) -> bool:

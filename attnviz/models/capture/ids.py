@@ -20,6 +20,7 @@ from torch import Tensor, nn
 # so that it belongs to family -1.
 PLACE_BITS, ROW_BITS = 24, 16
 NOBODY = -1  # the id of what is of no token: a parameter, room in a cache
+WORDS = torch.int32, torch.int64  # what numbers of words are
 MAX_KEPT = 4096  # ids that are remembered
 MAX_NUMBERS = 2**20  # of an input, each of which may be a token
 Ids = Int[Tensor, "..."]
@@ -43,6 +44,7 @@ class Softmax(NamedTuple):
     """What is known of numbers that came out of a softmax."""
 
     shape: tuple[int, ...]  # of all of them
+    n_keys: int  # of which there is a weight for each in a row
     place: str
     is_of_unknown: bool = False  # whether nothing is known of the scores
     is_cut: bool = False  # whether those behind others were cut off: as a sink is, or queries

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.models.capture.follow import list_tensors
-from attnviz.models.capture.ids import MAX_NUMBERS, NOTHING, Family, Known, Store, is_learned
+from attnviz.models.capture.ids import MAX_NUMBERS, NOTHING, WORDS, Family, Known, Store, is_learned
 from attnviz.models.capture.unread import why_unreadable
 
 COMPILED = "_orig_mod"  # the name of a module within what torch.compile makes of it
@@ -66,9 +66,9 @@ class ModulesAtWork:
             tensors = list(list_tensors((given, named)))
             # One text that is read several times, as under guidance, is as many texts, unless there are words that say
             # which is which. A module that has no others in it may be given the heads of one text.
-            again = [] if any(one.dtype == torch.int64 and one.ndim > 1 for one in tensors) else tensors
+            again = [] if any(one.dtype in WORDS and one.ndim > 1 for one in tensors) else tensors
             # Whole numbers in a square may be a graph's edges.
-            beside = (one for one in tensors if one.ndim > 2 or (one.ndim == 2 and one.dtype == torch.int64))
+            beside = (one for one in tensors if one.ndim > 2 or (one.ndim == 2 and one.dtype in WORDS))
             n_texts = {len(one) for one in beside if one.ndim > 2 or one.shape[0] != one.shape[1]}
         for one in filter(self.store.is_repeated, again if module._modules else ()):
             self.store.put(one, NOTHING)
@@ -105,7 +105,7 @@ class ModulesAtWork:
         elif tensor.ndim == 5 and known is NOTHING and not self.calls:  # frames may become rows, each still of its film
             films = self.store.seed((len(tensor), 1))[..., None, None, None]
             self.store.put(tensor, Known(None, numbers=films.expand(shape)))
-        elif tensor.dtype == torch.int64 and 1 <= tensor.ndim <= 3 and not why_unreadable([tensor]):
+        elif tensor.dtype in WORDS and 1 <= tensor.ndim <= 3 and not why_unreadable([tensor]):
             tokens = (len(tensor), 1) if tensor.ndim == 1 and len(tensor) in n_texts else shape
             words = tensor.to("cpu", copy=True)
             text, start = self._find_text(words, place)
