@@ -322,6 +322,11 @@ def over_depth(own: Any, states: Tensor) -> Tensor:
     return own.by_softmax(SDPA(own.token.bias.expand(1, 5, 1, 16), both, both)[:, :, 0])  # type: ignore[no-any-return]
 
 
+def repeated(at: list[int], own: Any, states: Tensor) -> Tensor:
+    """Attend among tokens that stand as often as they last, as where speech is made of a text."""
+    return own.by_softmax(states[:, at])  # type: ignore[no-any-return]
+
+
 def by_pooled(_: Any, states: Tensor) -> Tensor:
     """Attend to all tokens, and to one that is pooled of them, with weights for each feature."""
     keys = torch.cat([states, (states * states.softmax(1)).sum(1, keepdim=True)], 1)
@@ -333,6 +338,7 @@ def by_pooled(_: Any, states: Tensor) -> Tensor:
     [
         (over_depth, "abcde"),
         (by_pooled, "abcde/abcde⟨mixed 0⟩"),
+        *((partial(repeated, at), "".join("abcde"[n] for n in at)) for at in ([0, 0, 1, 1, 2, 2], [0, 0, 1, 2, 2, 2])),
         (lambda own, states: own.by_softmax(own.conv(functional.pad(states.mT, (2, 0))).mT), "abcde"),
         (lambda own, states: own.by_one_key(own.by_distances(states)), "abcde"),
         (lambda own, states: own.by_softmax(states.index_add(1, torch.tensor([1, 2]), states[:, :2])), "abcde"),

@@ -111,6 +111,8 @@ def arrange(
     queries = np.asarray(of_queries)
     keys = np.full((n_rows, n_keys), NOBODY) if of_keys is None else np.asarray(of_keys)
     apart = np.where(queries < 0, -2 - np.asarray(places), queries)  # of nobody, told from others by its place
+    if np.array_equal(queries, keys):  # tokens may stand in several places, as where states are repeated
+        apart = np.broadcast_to(np.arange(n_queries), queries.shape)
     # Queries of several texts may stand on one axis where all look at what is learned. Each is a line by itself then.
     of_texts = row_of(np.where(queries < 0, queries.max(axis=1, keepdims=True, initial=NOBODY), queries))
     n_lines = n_queries if keys.max(initial=NOBODY) < 0 and (of_texts != of_texts[:, :1]).any() else 1
