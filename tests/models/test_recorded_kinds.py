@@ -415,6 +415,12 @@ def beside_learned(own: Any, states: Tensor) -> Any:
     return own.by_softmax(torch.cat([learned, states], dim=2).flatten(0, 1))
 
 
+def classified(own: Any, states: Tensor) -> Any:
+    """Put a class before all, and add what is learned of positions that the model counts up, as in CLIP."""
+    states = torch.cat([own.learned[:1].expand(2, 1, 16), states], dim=1)
+    return own.attend(states + own.words(torch.arange(states.shape[1])[None]))
+
+
 def joined_and_turned(own: Any, *ids: Tensor) -> Any:
     """Attend in a batch of two texts, and again with the second before the first."""
     return own.by_softmax(own.attend(own.words(torch.cat(ids))).flip(0))
@@ -458,6 +464,7 @@ TIMES = "⟨mixed 0⟩⟨mixed 3⟩⟨mixed 6⟩ ace bdf ⟨mixed 0⟩⟨mixed 3
         (by_few_keys, [STATES], "abcde", "abcde/⟨mixed 0⟩⟨mixed 1⟩⟨mixed 2⟩"),
         (before_one_number, [TWO[:1], torch.tensor([3]), drawn(5, 1, 16)], "abcA", "abcA"),
         (before_one_number, [TWO, torch.tensor([3, 3]), drawn(5, 2, 16)], "abcA defD", "abcA defD"),
+        (classified, [drawn(2, 2, 3, 16)], "abc xyz", "⟨before 1⟩abc ⟨before 1⟩xyz"),
         (joined_and_turned, [TWO[:1], TWO[1:]], "abc xyz", "abc xyz abc xyz"),
         (by_space_and_time, [drawn(2, 2, 3, 2, 12)], "abcdef uvwxyz", f"{FRAMES} {TIMES}"),
         (beside_learned, [drawn(2, 1, 1, 2, 16)], "Cab", "Cab"),

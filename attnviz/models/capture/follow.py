@@ -422,11 +422,13 @@ class Follower:
 
     def _look_up(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
         """Give vectors the ids of their words, which are read here first where no module was given them."""
-        words = None if known[1] is None else known[1].ids
+        words, at = None if known[1] is None else known[1].ids, of.args[1]
+        if words is None and at.ndim and at.shape[-1] > 1 and bool((at.diff() == 1).all()):
+            return nobody(of.result.shape)  # what a model counts up itself are places, or queries that it has learned
         if words is None or bool((words < 0).any()):
-            new = self.store.seed(of.args[1].shape, is_new=words is not None)
+            new = self.store.seed(at.shape, is_new=words is not None)
             words = new if words is None else torch.where(words < 0, new, words)
-            self.store.put(of.args[1], Known(words))
+            self.store.put(at, Known(words))
         return words.unsqueeze(-1).expand(of.result.shape)
 
 

@@ -18,7 +18,7 @@ from jaxtyping import Bool
 from attnviz.display import escape_for_display, format_count
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.call import Call, PlaceIds
-from attnviz.models.capture.ids import NOBODY, Family, Store, family_of, place_of, row_of
+from attnviz.models.capture.ids import Family, Store, family_of, place_of, row_of
 from attnviz.models.recording.groups import Group
 from attnviz.models.recording.joining import find_families, number_tokens
 from attnviz.records import Tokens, name_tokens
@@ -255,11 +255,6 @@ class PassLabels:
         `text`: which one queries are of. Those of no token are learned, states of a loop, or means of a text. Several
         texts, or a text and what is no token, that stand on one axis may have been named together, also without that.
         """
-        # What is learned and put beside others, as CLIP's class, may bear the number of its position alone.
-        for family in find_families(ids):
-            (own,), n = np.nonzero(family_of(ids) == family), self._met[family][1]
-            if len(own) == 1 < min(n, (ids >= 0).sum()) and not self._names.matches_length(self._texts[family], n):
-                ids = np.where(ids == ids[own], NOBODY, ids)
         families, known = find_families(ids), ids[ids >= 0]
         if text is not None and not families:
             rows, n = self._names.tokens, int(kept.sum())
