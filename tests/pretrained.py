@@ -64,6 +64,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "mistral": WINDOW,
     "gemma2": {**WINDOW, "attn_logit_softcapping": 0.05},
     "gpt_oss": WINDOW,
+    "qwen3_next": {"layer_types": ["linear_attention", "full_attention"]},
     "modernbert": {"num_hidden_layers": 4, "local_attention": 4, "global_attn_every_n_layers": 3},
     "deberta-v2": {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 4},
     "bart": BART,

@@ -66,7 +66,10 @@ def generated(model: Any, **inputs: Any) -> Tensor:
 
 @pytest.mark.parametrize(
     ("kind", "kernel", "n_texts"),
-    [("gpt2", "eager", 1), ("gpt2", "sdpa", 2), ("mistral", "sdpa", 2), ("gpt_oss", "eager", 2)],
+    [
+        *[("gpt2", "eager", 1), ("gpt2", "sdpa", 2), ("mistral", "sdpa", 2), ("gpt_oss", "eager", 2)],
+        *[("qwen3_next", "eager", 2), ("falcon_h1", "sdpa", 2), ("diffllama", "sdpa", 2)],
+    ],
 )
 def test_the_steps_of_a_generation_are_one_record(kind: str, kernel: str, n_texts: int) -> None:
     """That of a pass over prompt and answer, but for the last token: it was chosen and never read.

@@ -410,7 +410,10 @@ class Follower:
         # for all heads of a text.
         shape, places = torch.Size((len(result), 1, *result.shape[2:])), given[:, :1]
         if places.shape != shape:
-            real = places >= 0
+            real, is_before = places >= 0, family_of(places) < self.store.n_before
+            # A cache keeps tokens of a pass before for as long as a kernel reaches: a result is of the last it reads.
+            if bool((real & is_before).any()) and not bool(is_before.all()):
+                real = real.index_fill(-1, torch.arange(kernel[-1] - 1), False)
             tokens = places[real] if bool((real == real[:1]).all()) and {*strides} == {1} else places
             rows, of_row = torch.unique(places.flatten(1).amax(dim=1), return_inverse=True)
             if not self.store.varies(places.flatten(1), 1):  # each is of one token, which becomes a text

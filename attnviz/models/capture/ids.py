@@ -89,6 +89,7 @@ class Store:
     def __init__(self) -> None:
         self._known: dict[int, tuple[weakref.ref[Tensor], Known]] = {}
         self.families: list[Family] = []
+        self.n_before = 0  # of them, that were read before this pass
         self._mixed: dict[object, Ids] = {}  # by what was mixed: the same tokens are the same mixture again
         self._pairs: dict[int, tuple[Ids, Ids, Ids]] = {}  # by family, tokens that are made of two, and these
         self.taken_back: set[int] = set()  # ids of words that were tried, and that a cache lost again
@@ -287,9 +288,11 @@ class Store:
         # alone, such as the time in a diffusion.
         are_alone = torch.tensor([*(family.n_places + family.n_more == 1 for family in self.families), False])
         is_shared = [ids.ndim > 1 and ids.stride(0) == 0 and ids.shape[0] > 1 for ids in (one, other)]
+        # One of each text that was read in a pass before is a state that goes on, and gives way to all that is new.
+        is_state = [(family_of(ids) < self.n_before) & is_single(ids) for ids in (one, other)]
         first, second = (
-            families + ((are_alone[families] | is_same).long() << 40)
-            for families, is_same in zip(map(family_of, (one, other)), is_shared, strict=True)
+            families + ((are_alone[families] | is_same).long() << 40) + (goes_on.long() << 41)
+            for families, is_same, goes_on in zip(map(family_of, (one, other)), is_shared, is_state, strict=True)
         )
         found = torch.where((other < 0) | ((one >= 0) & (first <= second)), one, other)
         mixed = (family_of(one) == family_of(other)) & (one != other) & (one >= 0)

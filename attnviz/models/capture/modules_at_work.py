@@ -61,6 +61,7 @@ class ModulesAtWork:
             if found is None or module in found.modules or known is None or not known.after & found.seen:
                 found = self._last_of_class[type(module)] = Pass(next(self._passes))
             found.modules.append(module)
+            self.store.n_before = len(self.store.families)
             found.seen = 0
             self._pass, self._place_in_stack = found, len(found.modules) - 1
             tensors = list(list_tensors((given, named)))

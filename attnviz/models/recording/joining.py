@@ -160,6 +160,10 @@ def _find_loop(call: Call) -> tuple[object, ...] | None:
 
 def _join_steps(calls: list[Call], store: Store) -> list[Call]:
     """Join steps of a loop. Their queries are tokens where each step has another, and no state that goes on."""
+    if (
+        len({(call.since, call.after, *_read(call)) for call in calls}) == 1
+    ):  # as where a kernel takes values in two halves
+        return calls
     queries = np.concatenate([call.queries for call in calls], axis=1)
     is_state = any(store.families[family].is_mixed for family in find_families(queries))
     # Words that a model chose for all texts at once, [text], are no text: which is of which text their rows do not say.
