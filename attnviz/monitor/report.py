@@ -52,7 +52,7 @@ def render_run(folder: Path, pictures: Pictures, out: Path, title: str | None) -
         page = write_page("film.html", encoded, ("film.js",), ("base.css",), strings, "attnviz.monitor")
         store.write(out / "film.html", page)
         store.write(out / "film.gif", join_frames(frames))
-    yield replace(drawn, files=(*drawn.files, out / "film.html", out / "film.gif"))
+    yield replace(drawn, rows=run.numbers().cells(), files=(*drawn.files, out / "film.html", out / "film.gif"))
 
 
 def describe_run(run: WatchedRun, title: str | None) -> Report:

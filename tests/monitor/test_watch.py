@@ -201,6 +201,8 @@ def test_a_run_is_drawn_as_curves_and_as_a_film(run_here: RunHere, tmp_path: Pat
     assert {*re.findall("[A-Za-z]{3,}", chinese.stdout)} <= {"logit"}
     assert "在它读的文本上" in (tmp_path / "chinese" / "film.html").read_text(encoding="utf-8")
     assert {path.name for path in (tmp_path / "drawn").iterdir()} == {"curves.png", "film.gif", "film.html"}
+    rows = run_here("render", tmp_path, "--out", tmp_path / "numbers", "--print", "csv").stdout.splitlines()
+    assert (rows[0], rows[4]) == ("step,layer,head,max_score,entropy,first,previous", "3,0,0,90.0,0.5,0.0,0.0")
     for option in ("--words", "--layer"):
         refused = run_here("render", tmp_path, option, "0")
         assert (refused.exit_code, f"{option} does nothing for a watched run" in refused.stderr) == (2, True)
