@@ -71,7 +71,7 @@ def test_a_recording_shows_its_first_record_and_says_so() -> None:
     recording = Recording([random_maps(), windowed_maps()])
     assert repr(recording) == f"Recording(2 records, the first of them {recording[0]!r})"
     assert recording._repr_html_().startswith("<p>The first of 2 records; attnviz.show(maps[1]) shows the next.</p><if")
-    assert Recording()._repr_html_().startswith("<p>there is nothing to make a page of")
+    assert Recording()._repr_html_().startswith('<iframe title="no record yet"')
 
 
 ROOM = [(400_000, True, 487), (200_000, True, 244), (110_000, False, 244), (9_000, False, 0)]  # of a page of 0.1 MB

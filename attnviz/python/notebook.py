@@ -10,7 +10,7 @@ from attnviz.errors import AttnvizError
 from attnviz.records import AttentionMaps
 from attnviz.renderers.figure.files import png
 from attnviz.renderers.page.html import html
-from attnviz.report import FigureStyle, Report
+from attnviz.report import FigureStyle, Note, Report
 from attnviz.specs import FigureOptions
 from attnviz.views.heatmap import make_report
 
@@ -101,7 +101,7 @@ def display(maps: AttentionMaps | Sequence[AttentionMaps]) -> Display:
     if isinstance(maps, AttentionMaps):
         return Display(make_report(maps, FigureOptions()))
     if not maps:
-        return Display(Report("no record yet: they are there when the block ends", "", ()))
+        return Display(Report("no record yet", "", (Note("They are there when the block ends.", leads=True),)))
     more = f"The first of {len(maps)} records; attnviz.show(maps[1]) shows the next." if len(maps) > 1 else ""
     return replace(display(maps[0]), caption=more)
 

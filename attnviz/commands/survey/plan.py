@@ -64,7 +64,7 @@ class SurveyPlan:
 def plan_survey(spec: SurveySpec, inputs: Inputs) -> SurveyPlan:
     """Read the texts once to count them, and the first of them with the model.
 
-    Raises InvalidSource where there is none, InvalidText where none of the first has tokens, InvalidModel where the
+    Raises InvalidSource where there is none, InvalidText where none has tokens, InvalidModel where the
     model does not attend to what it reads, InvalidOption where it cannot be held against what is asked for.
     """
     from attnviz.models.device import return_gaps  # torch comes with it
@@ -80,12 +80,12 @@ def plan_survey(spec: SurveySpec, inputs: Inputs) -> SurveyPlan:
     model = open_model(reference, vocabulary)
     if knocks_out := bool(spec.ablations) and not isinstance(model, Ablatable):
         check_knockouts(spec, open_model(reference.answering()))
-    for document in islice(stream.documents(), BLOCK):
+    for document in stream.documents():
         with suppress(InvalidText):
             maps = model.attention(document.text, document.name)
             break
     else:
-        raise InvalidText(f"no tokens in the first {BLOCK} texts of {stream.name}", hint="Choose others with --split.")
+        raise InvalidText(f"no tokens in the texts of {stream.name}", hint="Each is empty, blank, or only line breaks.")
     if not maps.self_attention:
         raise InvalidModel(f"{reference} attends from one text to another", hint="A survey needs self-attention.")
     check_facts(model, spec.on_few_texts)
@@ -104,8 +104,8 @@ def plan_survey(spec: SurveySpec, inputs: Inputs) -> SurveyPlan:
 def _read_texts(stream: TextStream) -> tuple[int, dict[str, Setting], list[Document]]:
     """Return how many texts there are, what they are known by, and a random sample of them.
 
-    That is the sha256 of them all with their labels, and how many are copies of others, if any. The sample are the
-    texts of the smallest hashes, none twice: the same ones for every shard, and in any order of the texts.
+    That is the sha256 of them all with their labels. The sample are the texts of the smallest hashes, none blank
+    and none twice: the same ones for every shard, and in any order of the texts.
     """
     n_texts, digest, seen = 0, hashlib.sha256(), set[int]()
 
@@ -114,15 +114,12 @@ def _read_texts(stream: TextStream) -> tuple[int, dict[str, Setting], list[Docum
         for document in stream.documents():
             digest.update(f"{len(document.text)} {document.label} {document.text}".encode("utf-8", "replace"))
             n_texts += 1
-            if (number := text_hash(0, document.text)) not in seen:
+            if document.text.strip() and (number := text_hash(0, document.text)) not in seen:
                 seen.add(number)
                 yield number, document
 
     sample = nsmallest(N_SEARCHED, read_once(), key=itemgetter(0))
-    of_texts: dict[str, Setting] = {"texts_sha256": digest.hexdigest()}
-    if n_copies := n_texts - len(seen):
-        of_texts["copies"] = n_copies
-    return n_texts, of_texts, [document for _, document in sample]
+    return n_texts, {"texts_sha256": digest.hexdigest()}, [document for _, document in sample]
 
 
 def _choose_few(sample: Sequence[Document]) -> tuple[Document, ...]:

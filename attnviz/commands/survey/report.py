@@ -219,7 +219,7 @@ def _write_notes(survey: Survey) -> Iterator[str]:
         yield f"{name.replace('_', ' ')}: {over if n_having else 'no text has such tokens'}."
     if n >= MIN_TEXTS:
         yield "Intervals are of texts (Student's t): what other texts of this kind would give."
-    if n_copies := info.settings.get("copies"):
+    if n_copies := n - len({*survey.texts.array("hash")}):
         yield f"Tests and intervals take each text once: {n_copies:,} of {format_count(n, 'texts')} repeat another."
     if info.dataset:
         option, is_cut = shlex.quote(info.option), survey.texts.array(TOKENS).max() >= info.max_tokens
