@@ -114,8 +114,7 @@ def test_every_tenth_step_is_looked_at_and_training_stays_as_it_is(tmp_path: Pat
         found.append(model.linear1.weight.detach())
     assert torch.equal(*found)
     assert watch.numbers().list_keys() == [(step, 0, head) for step in (0, 10, 20) for head in (0, 1)]
-    loaded = WatchedRun.load(tmp_path / "run")
-    assert loaded.numbers().rows() == watch.numbers().rows()
+    assert WatchedRun.load(tmp_path / "run").numbers().rows() == watch.numbers().rows()
     with pytest.raises(InvalidOption, match="holds a watched run"):
         attnviz.watch(model, tmp_path / "run")
 
@@ -201,8 +200,7 @@ def test_a_run_is_drawn_as_curves_and_as_a_film(run_here: RunHere, tmp_path: Pat
     assert {*re.findall("[A-Za-z]{3,}", chinese.stdout)} <= {"logit"}
     assert "在它读的文本上" in (tmp_path / "chinese" / "film.html").read_text(encoding="utf-8")
     assert {path.name for path in (tmp_path / "drawn").iterdir()} == {"curves.png", "film.gif", "film.html"}
-    rows = run_here("render", tmp_path, "--out", tmp_path / "numbers", "--print", "csv").stdout.splitlines()
-    assert (rows[0], rows[4]) == ("step,layer,head,max_score,entropy,first,previous", "3,0,0,90.0,0.5,0.0,0.0")
+    assert "\n3,0,0,90.0,0.5,0.0,0.0" in run_here("render", tmp_path, "--out", tmp_path / "a", "--print", "csv").stdout
     for option in ("--words", "--layer"):
         refused = run_here("render", tmp_path, option, "0")
         assert (refused.exit_code, f"{option} does nothing for a watched run" in refused.stderr) == (2, True)

@@ -58,10 +58,11 @@ def card_report(metrics: Metrics) -> Report:
         title=f"Transformer encoder with {format_count(n_heads, 'heads')}, trained on {name}",
         subtitle=f"weights sha256 {metrics.weights_sha256[:8]}… · {metrics.n_parameters:,} parameters",
         blocks=(
-            Table("model", "The model", "facts", FACTS, model),
-            Table("recipe", "How it was made", "facts", FACTS, recipe),
+            Note(f"Right on {_write_accuracy(held_out.accuracy)} of {held_out.n_texts:,} texts held out.", leads=True),
             Table("results", "How often it is right", "facts", FACTS, [*_list_results(metrics)]),
             *_heads(metrics.heads),
+            Table("model", "The model", "facts", FACTS, model),
+            Table("recipe", "How it was made", "facts", FACTS, recipe),
             draw_learning(metrics.history),
             *map(Note, LIMITS),
         ),
@@ -85,7 +86,6 @@ def _list_results(metrics: Metrics) -> Iterator[Row]:
     """Yield how often the model is right on the texts held out, and on those of a test, where there are any."""
     held, bound = metrics.held_out, metrics.held_out.calibration_bound
     drawn = f"; by chance 95 % below {bound:.4f}" if bound is not None else ""
-    yield f"accuracy on {held.n_texts:,} texts held out ({_write_bounds(held.accuracy)})", held.accuracy.value
     yield "log loss, calibrated (nats)", held.loss
     yield f"calibration error (ECE{drawn})", held.calibration_error
     yield "temperature", held.temperature
@@ -95,11 +95,11 @@ def _list_results(metrics: Metrics) -> Iterator[Row]:
     if tested := metrics.tested:
         texts = f"{tested.n_texts:,} texts of {escape_for_display(tested.data, MAX_VALUE_LENGTH)}"
         seeds = format_count(len(tested.seeds), "seeds")
-        yield f"accuracy on {texts}, {seeds} ({_write_bounds(tested.mean)})", tested.mean.value
+        yield f"right on {texts}, {seeds}", _write_accuracy(tested.mean)
 
 
-def _write_bounds(interval: Interval) -> str:
-    return f"95 % interval {interval.low:.4f} to {interval.high:.4f}"
+def _write_accuracy(share: Interval) -> str:
+    return f"{share.value:.1%} (95 % interval {share.low:.1%} to {share.high:.1%})"
 
 
 def _heads(measured: HeadMetrics | None) -> Iterator[Table | Note]:

@@ -27,7 +27,7 @@ from attnviz.running import Events, Progress, Result
 from attnviz.specs import OTHER_LANGUAGES
 from attnviz.store.manifest import TextNumbers
 from attnviz.table.intervals import summarize
-from attnviz.views.answers import NO_LABEL, describe_answer, describe_given_labels
+from attnviz.views.answers import NO_LABEL, describe_answer, describe_given_labels, describe_reading
 
 MAX_TITLE_LENGTH = 200
 MAX_NAMES_LENGTH = (43, 32)  # of a text, without and with a column of given labels: a row then fits 80 columns
@@ -61,9 +61,12 @@ def predictions_report(
         right = "{accuracy:.1%} of {scored:,} labelled texts are right (95 % interval {0:.1%} to {1:.1%})."
         blocks += [Note(right.format(*scores["accuracy_interval"], **scores), leads=True), *_list_score_tables(scores)]
     blocks += map(Note, _notes(predictions, answers, scores))
+    title, of = f"{_shorten(model)} {'scores' if answers.kind == 'score' else 'classifies'} {_shorten(corpus)}", ""
+    if len(predictions) == 1 and predictions[0].is_judged:
+        title, of = describe_reading(_shorten(model), answers, predictions[0]), f"{_shorten(corpus)} · "
     return Report(
-        title=f"{_shorten(model)} {'scores' if answers.kind == 'score' else 'classifies'} {_shorten(corpus)}",
-        subtitle=f"{_shorten(status)} · {format_count(len(predictions), 'texts')}",
+        title=title,
+        subtitle=f"{of}{_shorten(status)} · {format_count(len(predictions), 'texts')}",
         blocks=tuple(blocks),
         data={
             "model": model,
@@ -240,7 +243,7 @@ def _notes(predictions: Sequence[Prediction], answers: AnswerInfo, scores: Mappi
         yield f"Which of {len(labels)} labels is taken for which is too wide a table: --json has it."
     if answers.kind == "labels":
         yield f"Each label has a probability of its own; a text has those of {MIN_PROBABILITY:g} or more."
-    if answers.kind != "score":
+    if answers.kind != "score" and n_others < n:
         yield "A probability is the model's confidence in its answer, not the truth of it."
 
 
@@ -282,7 +285,7 @@ def predict(spec: PredictSpec, inputs: Inputs) -> Events:
 def _compare_answers(answers: AnswerInfo, found: Sequence[Prediction], whole: Sequence[Prediction]) -> str:
     """Say what the model answers without a head taken out."""
     if len(whole) == 1:
-        return f"With all heads: {describe_answer(answers, whole[0]) if whole[0].is_judged else '-'}."
+        return f"{describe_reading('With all heads it', answers, whole[0]) if whole[0].is_judged else 'Not judged'}."
     several = [[(answers.choose_labels(each), each.scores) for each in of] for of in (found, whole)]
     n_changed = sum(one != other for one, other in zip(*several, strict=True))
     return f"With all heads {n_changed:,} of {format_count(len(whole), 'texts')} get another answer."

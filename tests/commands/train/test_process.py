@@ -43,7 +43,7 @@ def test_results_go_to_stdout_and_progress_to_stderr(run: Path, tmp_path: Path) 
     told = json.loads((run / "metrics.json").read_bytes())
     assert done.stdout.startswith("Transformer encoder with 2 heads, trained on sample train\n")
     assert told["weights_sha256"][:8] in done.stdout
-    assert f"{told['held_out']['accuracy']['value']:.4f}" in done.stdout
+    assert done.stdout.splitlines()[3].startswith(f"Right on {told['held_out']['accuracy']['value']:.1%} (95 % ")
 
 
 # Ctrl-C, where it can be sent at one exact step
