@@ -59,7 +59,7 @@ def open_image(image: Any) -> Image.Image:
     if isinstance(image, Image.Image):
         return _flatten(image, "the image")
     if not isinstance(image, str | Path):
-        raise InvalidSource(f"a {type(image).__name__} is not an image", hint="Give a file, or an image of Pillow.")
+        raise InvalidSource(f"image is {type(image).__name__}", hint="Give a file, or an image of Pillow.")
     data = read_bytes(Path(image), MAX_BYTES, InvalidSource)
     try:
         # The warnings are of sizes: they are checked here.

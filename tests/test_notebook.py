@@ -111,7 +111,7 @@ def test_layers_without_attention_keep_the_numbers_of_the_others() -> None:
 def test_wrong_uses_end_in_one_line() -> None:
     maps = windowed_maps()
     wrong: list[tuple[type[AttnvizError], str, Any]] = [
-        (InvalidRecord, "a str is not a record", lambda: attnviz.measure("maps", "entropy")),  # type: ignore[arg-type]
+        (InvalidRecord, "an object of type str is not a record", lambda: attnviz.measure("maps", "entropy")),  # type: ignore[arg-type]
         (InvalidRecord, r'attnviz.attention\("the cat"\) makes one of a text', lambda: attnviz.heatmap("the cat")),  # type: ignore[arg-type]
         (InvalidRecord, r"got 2. Choose one, such as maps\[0\]", lambda: attnviz.heatmap([maps, maps])),
         (InvalidOption, "names 15 measures", lambda: attnviz.measure(maps, "all")),

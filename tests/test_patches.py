@@ -194,7 +194,7 @@ REFUSED: dict[str, tuple[type[AttnvizError], str]] = {
     "large": (TooLarge, "cat.png has 9,000 × 6,000 pixels. At most 16 million: make it smaller."),
     "frame": (TooLarge, "cat.png has 5,000 × 4,000 pixels"),
     "scans": (TooLarge, "cat.png has more than .* scans. Save it as a JPEG of one scan."),
-    "number": (InvalidSource, "a int is not an image. Give a file, or an image of Pillow."),
+    "number": (InvalidSource, "image is int. Give a file, or an image of Pillow."),
     "empty": (InvalidOption, "a grid of 0 × 2 patches is out of range. Choose 1 to 256 rows and columns."),
     "places": (InvalidOption, "3 places for 2 × 2 patches. Give the place of each among the keys"),
     "string": (InvalidOption, r"leading='\[CLS\]' is not a list"),

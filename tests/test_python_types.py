@@ -30,14 +30,14 @@ def test_what_a_file_could_not_hold_is_refused_before_the_model_runs(name: str, 
 
 
 @pytest.mark.parametrize(
-    ("several", "said"), [(2, "expected one record, got 2. Choose one"), (0, "a list is not a record")]
+    ("several", "said"), [(2, "expected one record, got 2. Choose one"), (0, "an object of type list is not a record")]
 )
 def test_what_is_not_one_record_replaces_no_file(several: int, said: str, tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     path.write_bytes(b"mine")
     with pytest.raises(InvalidRecord, match=said):
         attnviz.save([random_maps()] * several, path)
-    with pytest.raises(InvalidRecord, match="a NoneType is not a record"):
+    with pytest.raises(InvalidRecord, match="an object of type NoneType is not a record"):
         attnviz.save(None, path)  # type: ignore[arg-type]
     with pytest.raises(InvalidOption, match=r"a\.png would be a record, not a \.png\. Name it \.safetensors or \.html"):
         attnviz.save(random_maps(), path.with_suffix(".png"))
@@ -55,7 +55,7 @@ def test_what_is_no_path_is_refused(path: Any) -> None:
 def test_what_cannot_be_drawn_is_said_in_one_line() -> None:
     one = "nothing to draw. There is one token"
     of_two: dict[str, Any] = {"ax": Figure().subplots(1, 2), "layer": 0, "head": 0}
-    for words, options, said in (("a", {}, one), ("ab", of_two, r"not matplotlib axes.*ax=axes\[0\]")):
+    for words, options, said in (("a", {}, one), ("ab", of_two, r"ndarray, not axes of matplotlib.*ax=axes\[0\]")):
         with pytest.raises(InvalidOption, match=said) as caught:
             attnviz.heatmap(random_maps(words), **options)
         assert "\n" not in str(caught.value)

@@ -62,7 +62,7 @@ MAX_CODE_LINES = {
     "attnviz/table": 276,
     "tests/table": 177,
     "attnviz/python": 228,
-    "attnviz/commands/render": 143,
+    "attnviz/commands/render": 142,
     "attnviz/renderers": 102,
     "attnviz/commands/heatmap": 178,
     "attnviz/commands": 55,

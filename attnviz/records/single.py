@@ -21,7 +21,7 @@ def unwrap_record(maps: AttentionMaps | Sequence[AttentionMaps]) -> AttentionMap
     if not is_record(maps):
         given: object = maps
         hint = OF_TEXT if isinstance(given, str) else "attnviz.from_attentions makes one."
-        raise InvalidRecord(f"a {type(maps).__name__} is not a record", hint=hint)
+        raise InvalidRecord(f"an object of type {type(maps).__name__} is not a record", hint=hint)
     if len(maps) > 1:
         raise InvalidRecord(f"expected one record, got {len(maps)}", hint="Choose one, such as maps[0].")
     return maps[0]

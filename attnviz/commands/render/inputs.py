@@ -24,13 +24,26 @@ def render_inputs(spec: RenderSpec) -> Inputs:
     Raises InvalidRecord, InvalidSource, TooLarge or InvalidOption.
     """
     drawing, path = Drawing.from_options(spec.figure), Path(spec.record)
-    listed = list_folder(path, InvalidSource) if is_folder(path) else []
-    if parts := [each for each in listed if each.suffix == ".parquet"]:
+    if is_file(path / store.RECORD):  # of a folder, as `attnviz diff` takes it
+        path = path / store.RECORD
+    if is_folder(path):
+        parts = [each for each in list_folder(path, InvalidSource) if each.suffix == ".parquet"]
         others = {each.name for each in list_options(RenderSpec)}.difference(OF_RUN)
         refuse_changed(spec, others, "does nothing for a watched run")
         return Inputs(files={part.name: part for part in parts}, folder=store.check_output_folder(spec.figure.out))
     if find_kind(path) == "record":
-        return _record_inputs(spec, drawing)
+        refuse_changed(spec, NAME_OPTIONS, "is of weights, and this is a record")
+        (n_layers, n_heads, n_queries, n_keys), is_factored = store.read_record_shape(path)
+        drawing.check_number(n_layers, n_heads)
+        if is_factored:
+            check_factored_room((n_layers * n_heads, n_queries, n_keys), path.stat().st_size, spec.max_memory)
+        else:
+            check_memory(Work(n_queries, n_keys, n_heads, n_layers), spec.max_memory)
+        folder = store.check_output_folder(spec.figure.out)
+        there = folder / store.RECORD
+        if is_file(there) and not filecmp.cmp(there, path, shallow=False):
+            raise InvalidOption(f"{folder} holds another record and its pictures", hint="Choose another --out.")
+        return Inputs(files={"record": path}, folder=folder)
     refuse_several({"--words": spec.words, "--tokens-file": spec.tokens_file})
     refuse_several({"--grid": spec.grid, "--keys-file": spec.keys_file})
     if spec.grid is None and spec.image is not None:
@@ -42,19 +55,3 @@ def render_inputs(spec: RenderSpec) -> Inputs:
             if not exists(files[what]):
                 raise InvalidSource(f"no file {name}")
     return Inputs(files=files, folder=store.check_output_folder(spec.figure.out))
-
-
-def _record_inputs(spec: RenderSpec, drawing: Drawing) -> Inputs:
-    refuse_changed(spec, NAME_OPTIONS, "is of weights, and this is a record")
-    (n_layers, n_heads, n_queries, n_keys), is_factored = store.read_record_shape(spec.record)
-    drawing.check_number(n_layers, n_heads)
-    if is_factored:
-        held = Path(spec.record).stat().st_size
-        check_factored_room((n_layers * n_heads, n_queries, n_keys), held, spec.max_memory)
-    else:
-        check_memory(Work(n_queries, n_keys, n_heads, n_layers), spec.max_memory)
-    folder = store.check_output_folder(spec.figure.out)
-    there = folder / store.RECORD
-    if is_file(there) and not filecmp.cmp(there, spec.record, shallow=False):
-        raise InvalidOption(f"{folder} holds another record and its pictures", hint="Choose another --out.")
-    return Inputs(files={"record": Path(spec.record)}, folder=folder)

@@ -21,7 +21,7 @@ def render(spec: RenderSpec, inputs: Inputs) -> Events:
         yield from load("attnviz.monitor.report:render_run")(*of_run)
         return
     if is_record:
-        maps = store.load(spec.record, inf)
+        maps = store.load(inputs.files["record"], inf)
     else:
         maps, notices = load("attnviz.commands.render.weights:read_maps")(spec)  # torch comes with it
     with store.locked(inputs.out):

@@ -71,7 +71,7 @@ def _find_first(found: Any) -> Any:
 def _find_problem(array: Any) -> str:
     """Say why an object is no array of weights."""
     if not hasattr(array, "shape"):
-        return f"a {type(array).__name__}, not a tensor" if array or array == 0 else EMPTY
+        return f"an object of type {type(array).__name__}, not a tensor" if array or array == 0 else EMPTY
     if not isinstance(array, Tensor):
         dtype = np.asarray(array).dtype
         return "" if dtype.kind == "V" and dtype.names is None else NOT_READ.get(dtype.kind, "")

@@ -66,7 +66,7 @@ def draw_on(axes: Axes, report: Report, cmap: str) -> None:
     """
     found: object = axes  # nobody has checked what Python hands over
     if not isinstance(found, Axes):
-        raise InvalidOption(f"a {type(found).__name__} is not matplotlib axes", hint="Of several, as in ax=axes[0].")
+        raise InvalidOption(f"ax is {type(found).__name__}, not axes of matplotlib", hint="Of several: ax=axes[0].")
     picture = _find_picture(report)
     if isinstance(picture, HeatmapGrid) and len(picture.maps) == 1:
         (picture,) = picture.maps

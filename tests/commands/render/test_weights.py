@@ -115,5 +115,5 @@ def test_wrong_uses_end_in_one_line_and_write_nothing(name: str, run_here: RunHe
 
 def test_a_record_has_its_names(run_here: RunHere) -> None:
     worked(run_here("render", "square.npy", *DRAWN))
-    record = "attention/attention.safetensors"
-    refused(run_here("render", record, "--words", "a b c d e"), "--words is of weights, and this is a record")
+    for record in ("attention", "attention/attention.safetensors"):
+        refused(run_here("render", record, "--words", "a b c d e"), "--words is of weights, and this is a record")
