@@ -150,6 +150,5 @@ def find_difference(one: SurveyInfo, other: SurveyInfo) -> str:
     name = next(name for name, value in vars(one).items() if name in vars(other) and vars(other)[name] != value)
     if name == "settings":
         changed = {key for key, _ in one.settings.items() ^ other.settings.items()}
-        is_of_texts = changed <= {"copies", "texts_sha256"}
-        return "of other texts" if is_of_texts else f"not alike in {', '.join(sorted(changed))}"
+        return "of other texts" if changed == {"texts_sha256"} else f"not alike in {', '.join(sorted(changed))}"
     return f"not alike in {name.replace('_', ' ')}" if name != "model" else f"of {one.model} and of {other.model}"

@@ -61,12 +61,13 @@ def predictions_report(
         right = "{accuracy:.1%} of {scored:,} labelled texts are right (95 % interval {0:.1%} to {1:.1%})."
         blocks += [Note(right.format(*scores["accuracy_interval"], **scores), leads=True), *_list_score_tables(scores)]
     blocks += map(Note, _notes(predictions, answers, scores))
-    title, of = f"{_shorten(model)} {'scores' if answers.kind == 'score' else 'classifies'} {_shorten(corpus)}", ""
+    name, of_what, said = (escape_for_display(each, MAX_TITLE_LENGTH) for each in (model, corpus, status))
+    title, of = f"{name} {'scores' if answers.kind == 'score' else 'classifies'} {of_what}", ""
     if len(predictions) == 1 and predictions[0].is_judged:
-        title, of = describe_reading(_shorten(model), answers, predictions[0]), f"{_shorten(corpus)} · "
+        title, of = describe_reading(name, answers, predictions[0]), f"{of_what} · "
     return Report(
         title=title,
-        subtitle=f"{of}{_shorten(status)} · {format_count(len(predictions), 'texts')}",
+        subtitle=f"{of}{said} · {format_count(len(predictions), 'texts')}",
         blocks=tuple(blocks),
         data={
             "model": model,
@@ -118,11 +119,6 @@ def prediction_rows(report: Report, answers: AnswerInfo) -> Iterator[tuple[Cell 
     for row in cast(Any, report.data["predictions"]):
         numbers = row["scores" if answers.kind == "score" else "probabilities"]
         yield (*(row[name] for name in columns), *([None] * len(headings) if numbers is None else numbers.values()))
-
-
-def _shorten(text: str) -> str:
-    """Cut a name for a heading."""
-    return escape_for_display(text, MAX_TITLE_LENGTH)
 
 
 def _score(predictions: Sequence[Prediction], answers: AnswerInfo) -> dict[str, Any]:

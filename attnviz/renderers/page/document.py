@@ -101,6 +101,7 @@ def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Se
         "subtitle": report.subtitle,
         "facts": report.facts,
         "render": None if report.render is None else asdict(report.render),
+        "leads": [note.text for note in report.notes if note.leads and not (note.is_detail or report.screen)],
         "notes": [note.text for note in report.notes],
         "hint": report.hint,
         "answer": None if report.answer is None else asdict(report.answer),

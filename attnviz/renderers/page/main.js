@@ -182,9 +182,10 @@ function start() {
   const tell = () => parent.postMessage({ attnviz: Math.ceil(document.body.getBoundingClientRect().height) }, "*");
   if (parent !== window) new ResizeObserver(tell).observe(document.body);
   for (const name of ["title", "subtitle"]) byId(name).append(isolated(content[name]));
+  byId("subtitle").after(...content.leads.map((said) => element("p", { dir: "auto" }, said)));
   byId("about").append(about());
   byId("more").hidden = !VIEWS.length;
-  if (!VIEWS.length) return byId("readout").append(content.notes[0]); // which says why there is nothing to see
+  if (!VIEWS.length) return; // what stands above says why there is nothing to see
   roving(byId("views"), "[role=tab]");
   listen(show);
   show(true);

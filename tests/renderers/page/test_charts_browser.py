@@ -8,7 +8,7 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from attnviz.report import Chart, Column, Heatmap, Report, Scale, Table
+from attnviz.report import Chart, Column, Heatmap, Note, Report, Scale, Table
 from tests.browser import Open, Opened, check_axe
 from tests.made import random_maps, report
 from tests.renderers.figure.reports import (
@@ -189,12 +189,12 @@ def test_long_texts_break_and_the_page_is_no_wider_than_a_phone(shown: Open) -> 
 
 def test_a_row_with_a_picture_is_a_tile_and_what_failed_has_a_red_frame(shown: Open) -> None:
     """The policy of a page lets no picture in but those that it holds."""
-    rows = (("a", "heatmap", "failed: no tokens"), ("b", "heatmap", ""))
+    rows = (("a", "heatmap", "failed: no"), ("b", "heatmap", ""))
     columns = tuple(map(Column, ("job", "command", "what to know")))
     jobs = Table("jobs", "Jobs", "facts", columns, rows, ("", "b/i.html"), thumbs=("", PIXEL))
-    differing = Table("all", "What differs", "compared", (Column("difference"),), (("x became y",),), thumbs=("",))
-    page = shown(of(jobs, differing)).page
-    assert page.locator(".tile").all_inner_texts() == ["a heatmap failed: no tokens", "b heatmap", "x became y"]
+    differing = Table("all", "What differs", "compared", (Column("difference"),), (("x",),), thumbs=("",))
+    page = shown(of(jobs, differing, Note("<b>", leads=True))).page
+    assert page.locator("header > p ~ p, .tile").all_inner_texts() == ["<b>", "a heatmap failed: no", "b heatmap", "x"]
     assert page.locator("a.tile").get_attribute("href") == "b/i.html"
     assert page.locator(".tile img").evaluate("image => [image.complete, image.naturalWidth]") == [True, 1]
     assert page.locator(".tile").evaluate_all(WIDTHS_OF_FRAMES) == ["3px", "1px", "1px"]
