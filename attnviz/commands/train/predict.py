@@ -58,8 +58,8 @@ def predictions_report(
     else:
         blocks = [_counts_table(predictions, answers)]
     if scores:
-        right = "{accuracy:.1%} of {scored:,} labelled texts are right (95 % interval {0:.1%} to {1:.1%})."
-        blocks += [Note(right.format(*scores["accuracy_interval"], **scores), leads=True), *_list_score_tables(scores)]
+        lead = "{accuracy:.1%} of {scored:,} labelled texts are right (95 % interval {0:.1%} to {1:.1%})."
+        blocks = [Note(lead.format(*scores["accuracy_interval"], **scores), leads=True), *blocks, *_list_scores(scores)]
     blocks += map(Note, _notes(predictions, answers, scores))
     name, of_what, said = (escape_for_display(each, MAX_TITLE_LENGTH) for each in (model, corpus, status))
     title, of = f"{name} {'scores' if answers.kind == 'score' else 'classifies'} {of_what}", ""
@@ -196,7 +196,7 @@ def _numbers_table(predictions: Sequence[Prediction], answers: AnswerInfo) -> Ta
     return Table("predictions", "what the texts are given", "answer", columns, tuple(rows), more=MORE)
 
 
-def _list_score_tables(scores: Mapping[str, Any]) -> Iterator[Table]:
+def _list_scores(scores: Mapping[str, Any]) -> Iterator[Table]:
     """Yield tables of scores against the given labels, then of texts: a row per given label, a column per predicted."""
     chance = "by chance {mean:.3f}, 95 % below {below_95:.3f}".format(**scores["calibration_error_by_chance"])
     rows = (

@@ -13,7 +13,7 @@ from attnviz.measures.classification import draw_calibrated_error
 from attnviz.records.answers import AnswerInfo, Prediction
 from attnviz.renderers.documents.json import write_alone
 from attnviz.renderers.terminal.show import Screen, lines
-from attnviz.report import Report, Table
+from attnviz.report import Note, Report, Table
 from tests.made import table
 
 UNCOMPARED, HAS = (
@@ -116,7 +116,7 @@ def test_scores_by_hand() -> None:
     assert [row[1] for row in scores.rows] == pytest.approx(
         [(2 / 3 + 4 / 5) / 2, 2 / 3, 4 / 5, calibration, loss, 0.75]
     )
-    assert notes(of) == [RIGHT]
+    assert (notes(of), of.blocks[0]) == ([RIGHT], Note(RIGHT, leads=True))  # also a document begins with it
     assert "macro F1 0.733" in [" ".join(line.split()) for line in "".join(lines(of, "top", Screen(80))).splitlines()]
 
 
