@@ -81,7 +81,8 @@ class WatchedRun:
 
     def numbers(self) -> Numbers:
         """Return a row for each step, layer and head, with a column for each of MEASURES; null: not finite."""
-        return concat([_tabulate(step, look) for step, look in self.looks.items()]).choose((*KEYS, *MEASURES))
+        looks = [_tabulate(step, look) for step, look in self.looks.items()]
+        return concat([Numbers.from_rows([], KEYS, TYPES), *looks]).choose((*KEYS, *MEASURES))  # before the first none
 
 
 def summarize_layers(look: HeadNumbers) -> Float[np.ndarray, "layer measure"]:

@@ -75,8 +75,7 @@ def plan_survey(spec: SurveySpec, inputs: Inputs) -> SurveyPlan:
     if not n_texts:
         raise InvalidSource(f"{stream.name} selects no texts", hint="--split says which.")
     learns = reference.learns_from_texts and spec.model.vocab is None
-    texts = islice(stream.documents(), N_VOCABULARY if learns else 1)
-    vocabulary = tuple(document.text for document in texts)
+    vocabulary = tuple(each.text for each in islice(stream.documents(), N_VOCABULARY if learns else 1))
     model = open_model(reference, vocabulary)
     if knocks_out := bool(spec.ablations) and not isinstance(model, Ablatable):
         check_knockouts(spec, open_model(reference.answering()))
