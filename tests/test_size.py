@@ -30,7 +30,7 @@ MAX_CODE_LINES = {
     "attnviz/models": 2032,
     "tests/attacks": 1550,
     "attnviz/commands/survey": 1830,
-    "attnviz/views": 1573,
+    "attnviz/views": 1572,
     "attnviz/commands/lesson": 973,
     "attnviz/models/capture": 1672,
     "attnviz/text": 1393,

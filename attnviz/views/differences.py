@@ -8,7 +8,7 @@ from attnviz.display import escape_for_display, format_count, list_first
 from attnviz.records.differences import FILES, NUMBER, NUMBERS, OTHER_BYTES, WEIGHT, Diff, Difference, Value
 from attnviz.report import Column, Note, Report, Row, Table
 
-MAX_NAME_LENGTH, MAX_TEXT_LENGTH = 64, 200
+MAX_TEXT_LENGTH = 200
 MAX_KINDS, MAX_NAMED = 4, 5
 MAX_ROWS = 200  # of a table
 DIGITS = 4  # one more than elsewhere: a change is smaller than what changes
@@ -78,10 +78,11 @@ def _describe_kind(kind: Sequence[Difference]) -> str:
         return f"{len(kind):,} jobs{': ' if is_one else ', such as '}{describe_difference(alike)}"
     noun = f"{first.ending.removeprefix('.') or 'other'} files"
     if first.what != "file":
-        noun = f"facts ({shorten_name(first.what)})"
+        noun = f"facts ({shorten_text(first.what)})"
     they = f"{len(kind):,} {NOUNS.get(first.ending or first.what, noun)}"
     if first.kind != "differs":
-        return f"{they} are {_name_side(first)}, such as {_name_subject(first)}."
+        said = f" ({shorten_text(first.said)})" if first.said else ""
+        return f"{they} are {_name_side(first)}, such as {_name_subject(first)}{said}."
     if first.is_picture:
         return f"{they} have {'other pixels' if first.said else 'another size'}, such as {describe_difference(first)}"
     if first.change:
@@ -97,7 +98,7 @@ def describe_difference(difference: Difference) -> str:
         before, after = (f"“{value}”" if " " in value else value or "not set" for value in (before, after))
         return f"{subject}: {before} became {after}."
     if difference.kind != "differs":
-        value = before or after
+        value = "; ".join(filter(None, (before or after, said)))
         return f"{subject} is {_name_side(difference)}{f' ({value})' if value else ''}."
     if said and (before == after or difference.is_picture):
         return f"{subject}: {said}."
@@ -113,7 +114,7 @@ def _name_subject(difference: Difference) -> str:
     """Name what differs: "film: attention.safetensors: weight of layer 0, head 1"; of a whole file just its name."""
     what, parts = difference.what, [difference.job, difference.file.removeprefix(f"{difference.job}/")]
     if what == "job":
-        return f"job {shorten_name(difference.job)}"
+        return f"job {shorten_text(difference.job)}"
     if not what.endswith("file"):
         name = difference.measure if what == NUMBER else what.replace("_", " ")
         name += f" of {difference.where}" if difference.where else ""
@@ -158,17 +159,12 @@ def _remarks(diff: Diff) -> Iterator[str]:
         listed = list_first([f"{name} {old} → {new}" for name, old, new in diff.versions], MAX_NAMED)
         yield f"Made by other versions: {shorten_text(listed)}."
     if diff.failed_alike:
-        yield f"Failed on both sides with the same error: {list_first(diff.failed_alike, MAX_NAMED, shorten_name)}."
+        yield f"Failed on both sides with the same error: {list_first(diff.failed_alike, MAX_NAMED, shorten_text)}."
     if diff.jobs and not diff.differences:
         numbers, files = (format_count(diff.counts.get(name, 0), name) for name in (NUMBERS, FILES))
         yield f"Compared: {format_count(len(diff.jobs), 'jobs')}, {numbers}, {files}."
     if n_files := diff.counts.get(OTHER_BYTES):
         yield f"Other bytes that say the same: {format_count(n_files, 'files')}."
-
-
-def shorten_name(name: str) -> str:
-    """Return a name in few characters, safe to show; "" for none."""
-    return escape_for_display(name, MAX_NAME_LENGTH) if name else ""
 
 
 def shorten_text(text: str) -> str:

@@ -18,7 +18,7 @@ from attnviz.views.differences import MAX_ROWS, describe_difference, diff_report
 from attnviz.views.record_changes import compare_maps, measure_changes
 from tests.made import HOSTILE, random_maps, record, tokens, uniform_maps
 
-SIDES = ("baseline", "figures")
+SIDES, OTHER = ("baseline", "figures"), "weights of other tokens are not compared"
 NUMBER = Difference("number", "a", "", "a text", "entropy", 0, 1, before=1.25, after=1.5)
 PICTURE = Difference("file", "a", "a/x.png", said="7 pixels, by 2.5 of 255")
 
@@ -164,7 +164,7 @@ def test_padding_does_not_count() -> None:
     assert apart.after == pytest.approx(expected, rel=1e-5)
     assert turned.change * 14 == pytest.approx(round(turned.change * 14))
     (less,) = compared(one, hidden(one))
-    assert less.endswith(", padding.")
+    assert less.endswith(f", padding ({OTHER}).")
 
 
 def hidden(maps: AttentionMaps) -> AttentionMaps:
@@ -178,16 +178,16 @@ def hidden(maps: AttentionMaps) -> AttentionMaps:
 @pytest.mark.parametrize(
     ("other", "said"),
     [
-        (tokens("the", "movie", "ends"), "token of position 1: 'film' became 'movie'."),
-        (tokens("the", "film"), "token of position 2 is only in BEFORE ('ends')."),
-        (tokens("the", "film", "ends", "."), "token of position 3 is only in AFTER ('.')."),
-        (tokens("the", "film", "ends", special=("ends",)), "token of position 2: 'ends' became 'ends', marker."),
+        (tokens("the", "movie", "ends"), "token of position 1: 'film' became 'movie' (…)."),
+        (tokens("the", "film"), "token of position 2 is only in BEFORE ('ends'; …)."),
+        (tokens("the", "film", "ends", "."), "token of position 3 is only in AFTER ('.'; …)."),
+        (tokens("the", "film", "ends", special=("ends",)), "token of position 2: 'ends' became 'ends', marker (…)."),
     ],
 )
 def test_tokens_that_differ_are_named_and_nothing_else_is_compared(other: Tokens, said: str) -> None:
     one = random_maps(("the", "film", "ends"))
     two = replace(random_maps(other.pieces, seed=1), queries=other, keys=other)
-    assert compared(one, two) == [said]
+    assert compared(one, two) == [said.replace("…", OTHER)]
 
 
 def compared(before: AttentionMaps, after: AttentionMaps) -> list[str]:
