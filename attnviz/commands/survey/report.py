@@ -236,7 +236,7 @@ def _write_notes(survey: Survey) -> Iterator[str]:
 
 def _describe_labels(facts: ModelFacts) -> Iterator[str]:
     if not facts.chance:
-        yield "Over the texts heads are not labelled: that takes --null random, which says what chance gives."
+        yield "Over the texts no head is labelled, nor left out of a decoder by --ablate: that takes --null random."
     else:
         texts = format_count(facts.n_texts, "texts")
         yield (
