@@ -287,12 +287,11 @@ class Store:
         # Of one that is the same for each row of a batch it is as if it had been read last, as of one that a text has
         # alone, such as the time in a diffusion.
         are_alone = torch.tensor([*(family.n_places + family.n_more == 1 for family in self.families), False])
-        is_shared = [ids.ndim > 1 and ids.stride(0) == 0 and ids.shape[0] > 1 for ids in (one, other)]
         # One of each text that was read in a pass before is a state that goes on, and gives way to all that is new.
         is_state = [(family_of(ids) < self.n_before) & is_single(ids) for ids in (one, other)]
         first, second = (
-            families + ((are_alone[families] | is_same).long() << 40) + (goes_on.long() << 41)
-            for families, is_same, goes_on in zip(map(family_of, (one, other)), is_shared, is_state, strict=True)
+            families + (are_alone[families].long() << 40) + (goes_on.long() << 41)
+            for families, goes_on in zip(map(family_of, (one, other)), is_state, strict=True)
         )
         found = torch.where((other < 0) | ((one >= 0) & (first <= second)), one, other)
         mixed = (family_of(one) == family_of(other)) & (one != other) & (one >= 0)
