@@ -284,14 +284,11 @@ class Store:
             return few.expand(one.shape), are_added
         if torch.equal(one, other):
             return one, False
-        # Of one that is the same for each row of a batch it is as if it had been read last, as of one that a text has
-        # alone, such as the time in a diffusion.
-        are_alone = torch.tensor([*(family.n_places + family.n_more == 1 for family in self.families), False])
-        # One of each text that was read in a pass before is a state that goes on, and gives way to all that is new.
-        is_state = [(family_of(ids) < self.n_before) & is_single(ids) for ids in (one, other)]
+        # What a text has one of, as the time in a diffusion, gives way to its tokens; a state that goes on from a pass
+        # before gives way to all that is new.
         first, second = (
-            families + (are_alone[families].long() << 40) + (goes_on.long() << 41)
-            for families, goes_on in zip(map(family_of, (one, other)), is_state, strict=True)
+            families + is_single(ids) * ((1 << 40) + ((families < self.n_before).long() << 41))
+            for ids, families in zip((one, other), map(family_of, (one, other)), strict=True)
         )
         found = torch.where((other < 0) | ((one >= 0) & (first <= second)), one, other)
         mixed = (family_of(one) == family_of(other)) & (one != other) & (one >= 0)
