@@ -9,18 +9,20 @@ from jaxtyping import Float64
 from attnviz.display import JOIN, escape_for_display, list_first
 from attnviz.records import Provenance, Tokens
 from attnviz.report import Block, Column, Heatmap, Note, Report, Row, Scale, Table
+from attnviz.table.intervals import write_p_value
 from attnviz.table.numbers import Numbers
 from attnviz.views import captions
 
 PICTURE = "sources"
-MAX_ANSWER, MAX_BEGINNING, MAX_LABEL, MAX_TEXT = 60, 32, 24, 10_000
+MAX_ANSWER, MAX_BEGINNING, MAX_LABEL, MAX_TEXT = 60, 24, 24, 10_000
 MAX_NAMED = 3
 LEAST = 1.0  # nats that a passage has to cost beyond the best random knock-out
 MIN_SHOWN = 5  # passages that any screen lists
 MORE = "All passages: --table full."
 NEEDED = (
     "Needed: where question and answer may not look at it, the answer loses a nat, and a nat more than by chance: the "
-    "worst of {} knock-outs of as many other tokens. –: it loses less than a nat, or the others are too short."
+    "worst of {} knock-outs of as many other tokens; p, corrected for all passages (Holm 1979), is at most 0.05. –: it "
+    "loses less than a nat, or the others are too short."
 )
 READ = "Read by: the head that gives a passage most, and how much; attention: what it gets, on average over heads."
 HINT = "Choose a word of the answer: each passage is shaded by what the word loses without it. Or choose a passage."
@@ -33,7 +35,7 @@ class Sources:
     texts: tuple[str, ...]  # of the passages
     answer: Tokens
     log_probability: float  # of the whole answer, in nats
-    table: Numbers  # passage, tokens, loss, random (None: not tried), needed, attention, reader, read
+    table: Numbers  # passage, tokens, loss, random (None: not tried), p_value, needed, attention, reader, read
     losses: Float64[np.ndarray, "token passage"]
     together: float  # nats that go without all passages
     n_draws: int
@@ -71,17 +73,18 @@ def sources_report(found: Sources, title: str | None) -> Report:
         scale=scale,
     )
     losses, attended = (Column("lost", digits=2), Column("by chance", digits=2)), Column("attention", digits=3)
-    columns = (Column("passage"), Column("begins with"), *losses, attended, Column("read by"))
+    columns = (Column("passage"), Column("begins with"), *losses, Column("p (Holm)"), attended, Column("read by"))
     listed: list[Row] = [
         (
             number,
             escape_for_display(found.texts[number], MAX_BEGINNING),
             rows[number]["loss"],
-            "–" if rows[number]["random"] is None else rows[number]["random"],
+            *(("–", "–") if random is None else (random, write_p_value(rows[number]["p_value"]))),
             rows[number]["attention"],
             f"{rows[number]['reader']} {rows[number]['read']:.2f}",
         )
         for number in order
+        for random in [rows[number]["random"]]
     ]
     more = MORE if len(rows) > MIN_SHOWN else ""
     blocks: list[Block] = [

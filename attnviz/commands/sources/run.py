@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from math import comb
+from math import comb, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,12 +20,15 @@ from attnviz.inputs import Inputs
 from attnviz.records import Tokens
 from attnviz.running import Events, Progress
 from attnviz.running.pictures import Pictures
+from attnviz.table.intervals import SHARE, correct_p_values, p_value
 from attnviz.table.numbers import Numbers
 
 if TYPE_CHECKING:  # torch comes with it
     from attnviz.models.huggingface.answering import NextTokenModel
     from attnviz.models.huggingface.generating import Continuation
     from attnviz.models.tokenizer import Encoding
+
+ROUNDING = 1e-6  # nats that random knock-outs differ by at least, so that equal ones have a spread
 
 
 def sources(spec: SourcesSpec, inputs: Inputs) -> Events:
@@ -61,26 +64,37 @@ def find_sources(
     ahead.check(answer)
     whole, attended = ahead.score(answer), ahead.look(answer, parts)
     rng = np.random.default_rng(spec.model.seed)
-    rows, losses = list[dict[str, object]](), list[np.ndarray]()
+    losses, random, p_values = list[np.ndarray](), np.full(len(parts), np.nan), np.ones(len(parts))
     for number, part in enumerate(parts):
         yield Progress(number, len(parts), "passages")
         losses.append(whole - ahead.score(answer, part))
-        loss, chance = float(losses[-1].sum()), None
         others = [place for other in parts if other is not part for place in other]
-        if loss >= LEAST and comb(len(others), len(part)) >= spec.draws:  # else several would be the same
+        if losses[-1].sum() >= LEAST and comb(len(others), len(part)) >= spec.draws:  # else several would be the same
             drawn = [rng.choice(others, len(part), replace=False) for _ in range(spec.draws)]
-            chance = max(float((whole - ahead.score(answer, each.tolist())).sum()) for each in drawn)
-        is_needed = chance is not None and loss >= chance + LEAST
-        rows.append({"passage": number, "tokens": len(part), "loss": loss, "random": chance, "needed": is_needed})
-        of_heads = attended[..., number]  # by layer and head: what they give it
-        reader = "{}.{}".format(*np.unravel_index(of_heads.argmax(), of_heads.shape))
-        rows[-1] |= {"attention": float(of_heads.mean()), "reader": reader, "read": float(of_heads.max())}
+            lost = np.array([(whole - ahead.score(answer, each.tolist())).sum() for each in drawn])
+            error = max(lost.std(ddof=1) * sqrt(1 + 1 / spec.draws), ROUNDING)  # of their mean, and of one more
+            random[number] = lost.max()
+            p_values[number] = p_value((losses[-1].sum() - lost.mean()) / error, spec.draws - 1)
+    # Whoever looks for the passages that an answer needs looks at all of them: one that is not tested counts as well.
+    loss, corrected = np.sum(losses, axis=1), np.array(correct_p_values(p_values.tolist()))
+    by_head = attended.reshape(-1, len(parts))  # what each gives each passage
+    table = {
+        "passage": list(range(len(parts))),
+        "tokens": [len(part) for part in parts],
+        "loss": loss,
+        "random": random,
+        "p_value": np.where(np.isnan(random), np.nan, corrected),
+        "needed": (corrected <= 1 - SHARE) & (loss >= random + LEAST),
+        "attention": by_head.mean(axis=0),
+        "reader": ["{}.{}".format(*np.unravel_index(head, attended.shape[:2])) for head in by_head.argmax(axis=0)],
+        "read": by_head.max(axis=0),
+    }
     without_all = ahead.score(answer, [place for part in parts for place in part])
     return Sources(
         texts=tuple(prompt.text[first:last] for first, last in prompt.passages),
         answer=model.loaded.tokenizer.decode_written(read.ids, answer, 0),
         log_probability=float(whole.sum()),
-        table=Numbers.from_rows(rows, ("passage",)),
+        table=Numbers.from_columns(table, ("passage",)),
         losses=np.stack(losses, axis=1),
         together=float((whole - without_all).sum()),
         n_draws=spec.draws,

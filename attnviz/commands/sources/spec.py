@@ -9,6 +9,7 @@ from attnviz.specs import LOOKS, TABLE, AnswerKind, FigureOptions, ModelOptions,
 PassageKind = Literal["auto", "paragraphs", "lines", "marked", "texts"]
 TEXT_OPTIONS = ("inline_text", "text", "text_file", "encoding", "keep_markup")
 MODEL_OPTIONS = ("model", "seed", "device", "max_tokens", "max_memory", "chat", "without")
+DRAWS: Limits = (("at least", 2), ("at most", 1000))  # of one nothing says how far apart they are
 MOST: Limits = (("at least", 1), ("at most", 1000))
 
 
@@ -33,7 +34,7 @@ class SourcesSpec:
     # None: what the model writes
     answer: str | None = common(None, "An answer. Default: what the model writes.", MODEL, "TEXT")
     length: int = option(16, "At most so many tokens of what the model writes, in one line.", MODEL, "N", limits=MOST)
-    draws: int = option(11, "Random knock-outs that a passage has to beat.", MODEL, "N", limits=MOST)
+    draws: int = option(11, "Random knock-outs that a passage has to beat.", MODEL, "N", limits=DRAWS)
     figure: FigureOptions = group(FigureOptions(out="sources"), *LOOKS, "lang")
     table: AnswerKind = TABLE.field("answer")
     printing: PrintOptions = PrintOptions()

@@ -92,6 +92,23 @@ def test_what_a_random_model_writes_has_no_source(llama: Path, run_here: RunHere
         assert row["needed"] == (row["random"] is not None and row["loss"] >= row["random"] + 1)
 
 
+def test_who_looks_at_many_passages_finds_none_by_chance(
+    llama: Path, run_here: RunHere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is one more knock-out like those that it is held against: of 30, two or three lose more than 11 others."""
+    rng, score = np.random.default_rng(0), Continuation.score
+
+    def noisy(self: Continuation, answer: tuple[int, ...], hidden: tuple[int, ...] | None = ()) -> np.ndarray:
+        return score(self, answer, hidden) + (rng.normal() * 9 if hidden else 0)
+
+    monkeypatch.setattr(Continuation, "score", noisy)
+    asked = ("sources", "--text", "the " + "film\n" * 31, "--model", llama, "--length", "2", "--json")
+    found = document(worked(run_here(*asked)))
+    beyond = [row["random"] is not None and row["loss"] >= row["random"] + 1 for row in found["passages"]]
+    assert (len(beyond), sum(beyond) > 1) == (30, True)
+    assert not any(row["needed"] for row in found["passages"])
+
+
 def test_the_one_passage_that_says_it_is_found_and_none_where_none_does(run_here: RunHere) -> None:
     made.packaged("smollm2")
     asked = ("sources", "--text", FACTS_OF_CODES, "--draws", "3", "--json", "--question")
@@ -114,7 +131,7 @@ def test_the_one_passage_that_says_it_is_found_and_none_where_none_does(run_here
         (("--text", "one line"), "the prompt has 1 passage"),
         (("--text", "a", "--text", "b", "--passages", "lines"), "--passages lines of 2 texts"),
         (("--text", MARKED, "--passages", "marked"), "nothing is asked behind the passages"),
-        (("--text", FACTS, "--draws", "0"), "--draws: write a whole number that is at least 1"),
+        (("--text", FACTS, "--draws", "1"), "--draws: write a whole number that is at least 2"),
         (("--text", FACTS, "--model", "multi"), "reads texts and writes none"),
         (("--text", FACTS, "--answer", ""), "--answer is empty"),
         (("--text", FACTS, "--question", " "), "--question is empty"),
