@@ -19,8 +19,7 @@ def attribute_inputs(spec: AttributeSpec) -> Inputs:
     methods_of(spec.method)
     reference = find_model(spec.model).answering()
     reference.check(Attributable)
-    out = None if spec.card else spec.figure.out
-    inputs = read_inputs([reference], spec.text, every=spec.text.inline or spec.card, out=out)
+    inputs = read_inputs([reference], spec.text, every=spec.text.inline or spec.card, out=spec.figure.out)
     if not spec.card and len(inputs.documents) > MAX_DRAWN:
         found = f"{len(inputs.documents):,} texts, at most {MAX_DRAWN} are drawn"
         raise InvalidOption(found, hint="Choose with --index.")

@@ -22,7 +22,7 @@ PICTURES = ("attribution",)  # what they are called
 
 def attribute(spec: AttributeSpec, inputs: Inputs) -> Events:
     """Explain each text, or test methods over all of them. Raises InvalidModel for a model without answers."""
-    pictures = None if spec.card else load(DRAWING).from_options(spec.figure, PICTURES, store.RECORD)
+    pictures = load(DRAWING).from_options(spec.figure, () if spec.card else PICTURES, store.RECORD)
     reference, corpus, documents = inputs.model, inputs.corpus, inputs.documents
     model = reference.open(corpus.texts)  # reads as much of a text as it was made for
     if isinstance(model, Classifies):
@@ -34,14 +34,15 @@ def attribute(spec: AttributeSpec, inputs: Inputs) -> Events:
         raise InvalidModel(f"{reference} has no answer to explain", hint=TRAINED)
     question, methods = Question(spec.target, spec.against, spec.model.seed), methods_of(spec.method)
     notices = corpus.notices
-    if pictures is None:
-        from attnviz.commands.attribute.card import card_of  # torch has come with the model
-
-        yield from card_of(question, methods, model, corpus, documents)
-        return
+    from attnviz.commands.attribute.card import card_of  # torch has come with the model
     from attnviz.models.attribution.subject import attribute as score
 
     with store.locked(out := inputs.out):
+        if spec.card:
+            tested = yield from card_of(question, methods, model, corpus, documents)
+            drawn = yield from pictures.write(tested.report, out, None)
+            yield replace(tested, files=drawn.files, notices=(*tested.notices, *drawn.notices))
+            return
         for document in documents:
             subject = model.subject(document.text, document.name, question)
             if (tokens := subject.tokens).mostly_unknown:  # there is no verdict to explain

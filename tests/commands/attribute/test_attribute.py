@@ -146,11 +146,14 @@ def test_verdicts_are_corrected_for_all_methods_that_were_looked_at() -> None:
     assert beyond <= 10
 
 
-def test_a_text_that_stands_there_twice_counts_once() -> None:
+def test_a_text_that_stands_there_twice_counts_once(tmp_path: Path) -> None:
     """Copies made any difference sure: of 5 texts twice there was a verdict."""
     texts = tuple(f"a {word} film" for word in ("good", "bad", "fine", "poor", "dull"))
-    first, *others = events(text=texts * 2, inline_text=None, card=True, method="relevance")
+    settings = {"text": texts * 2, "inline_text": None, "card": True, "method": "relevance", "out": str(tmp_path)}
+    first, *others = events(**settings, format=("html",))
     found = of.result(iter(others))
+    assert found.files == (tmp_path / "attention.html",)
+    assert of.result(iter(events(**settings))).notices[0].startswith("nothing was written")
     data: Any = of.report(found).data
     assert len(data["texts"]) == 5
     assert first.notices == ("5 of 10 texts are left out: the same text stands there before",)
