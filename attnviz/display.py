@@ -125,6 +125,12 @@ def pluralize(number: int, many: str) -> str:
     return many.removesuffix("ies") + "y" if many.endswith("ies") else many.removesuffix("s")
 
 
+def name_measure(name: str, unit: str = "") -> str:
+    """Write a measure as tables and axes have it, "entropy (nats)"; without a unit that it says: "effective keys"."""
+    title = name.replace("_", " ")
+    return f"{title} ({unit})" if unit and unit not in title else title
+
+
 def format_count(number: int, many: str) -> str:
     """Write a count with its noun: "1,024 keys", "1 key"."""
     return f"{number:,} {pluralize(number, many)}"

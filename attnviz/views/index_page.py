@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import nan
 
-from attnviz.display import escape_for_display, list_first, pluralize
+from attnviz.display import escape_for_display, list_first, name_measure, pluralize
 from attnviz.measures import MEASURES
 from attnviz.records import Provenance
 from attnviz.report import Column, Report, Row, Table
@@ -19,7 +19,7 @@ from attnviz.views import captions
 MAX_TEXT_LENGTH = 300
 MAX_LISTED = 8  # of one setting
 UNITS = {"tokens": "tokens, of images patches"}  # a manifest does not say which of the two a text is
-COLUMNS = {each.name: Column(each.name.replace("_", " "), UNITS.get(each.unit, each.unit)) for each in MEASURES}
+COLUMNS = {each.name: Column(name_measure(each.name), UNITS.get(each.unit, each.unit)) for each in MEASURES}
 # A job's name links to the first file with the first of these endings that it has.
 LINK_ENDINGS = ("/index.html", ".html", "overview.png", ".png", ".svg", ".pdf", ".md")
 

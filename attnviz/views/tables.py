@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from attnviz.display import name_measure
 from attnviz.errors import TooLarge
 from attnviz.measures import parse_sort
 from attnviz.measures.shown import Findings, RecordPart
@@ -76,8 +77,8 @@ def layers_table(part: RecordPart, measured: Findings) -> tuple[Table, ...]:
 
 
 def _create_column(measurement: Measurement) -> Column:
-    name, unit = measurement.name.replace("_", " "), measurement.unit
-    return Column(name, unit, digits=3 if unit in ("nats", "share") else 2)
+    unit = measurement.unit
+    return Column(name_measure(measurement.name), unit, digits=3 if unit in ("nats", "share") else 2)
 
 
 def measures_rows(

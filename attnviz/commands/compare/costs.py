@@ -20,7 +20,7 @@ from jaxtyping import Float64
 
 from attnviz.bounded import format_bytes
 from attnviz.commands.compare.comparison import ComparedModel, Comparison
-from attnviz.display import format_count, list_first, pluralize
+from attnviz.display import format_count, list_first, name_measure, pluralize
 from attnviz.measures.classification import compute_score_interval
 from attnviz.report import Block, Column, Note, Row, Table
 from attnviz.table.intervals import MIN_TEXTS, SHARE, Interval, correct_p_values
@@ -199,7 +199,7 @@ def _differ(comparison: Comparison, place: int) -> Iterator[str]:
             yield f"Over {n}: to tell a difference from chance takes {MIN_TEXTS} (--text again, --dataset)."
         return
     corrected = zip(tested, correct_p_values([*tested.values()]), strict=True)
-    found = [name for name, value in corrected if value <= 1 - SHARE]
+    found = [name_measure(name) for name, value in corrected if value <= 1 - SHARE]
     said = f"in {', '.join(found)}" if found else "in none of these measures"
     yield f"On these texts {other.label} differs from {first.label} by more than chance {said}."
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from attnviz.commands.compare.comparison import MAX_NAME_LENGTH, Comparison
 from attnviz.commands.compare.spec import CompareSpec
-from attnviz.display import escape_for_display
+from attnviz.display import escape_for_display, name_measure
 from attnviz.errors import InvalidSelection
 from attnviz.measures.divergence import Divergences, jsd, order_by_likeness, to_similarity
 from attnviz.measures.rows import layer_rows
@@ -70,7 +70,7 @@ def distributions_picture(whole: Comparison) -> Charts | None:
             for place, (model, layer, head) in enumerate(whole.heads)
             for value in values[model][:, layer, head].tolist()
         )
-        axes = measure.name, "head", f"{measure.name} ({measure.unit})"
+        axes = name_measure(measure.name), "head", name_measure(measure.name, measure.unit)
         charts.append(Chart("box", *axes, ("x", "y", "group"), rows, names))
     title = f"each head over {whole.n_texts:,} texts"
     return Charts("distributions", title, tuple(charts), 2 if len(charts) > 1 else 1)

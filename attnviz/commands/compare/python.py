@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from attnviz.commands.compare.comparison import align
 from attnviz.commands.compare.maps import choose_query, find_shared_layers, highest, map_pictures
-from attnviz.display import escape_for_display
+from attnviz.display import escape_for_display, name_measure
 from attnviz.errors import InvalidOption
 from attnviz.measures import ALL, measure_maps
 from attnviz.python.api import parse_settings
@@ -68,7 +68,7 @@ def compare(
     rows: list[Row] = []
     for name in (name for name in one if name in other):
         means = [float(of[name].values.mean()) for of in (one, other)]
-        rows.append((name, one[name].unit, *means, means[1] - means[0]))
+        rows.append((name_measure(name), one[name].unit, *means, means[1] - means[0]))
     columns = (Column("measure"), Column("unit"), *map(Column, names), Column("difference"))
     report = Report(
         title=f"{names[0]} and {names[1]} on {text}",

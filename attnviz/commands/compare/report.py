@@ -7,7 +7,7 @@ from math import isnan
 from attnviz.commands.compare.comparison import MAX_HEADS, UNIFORM, ComparedModel, Comparison, none_if_nan
 from attnviz.commands.compare.costs import HEADLINE, MAX_READINGS, costs_table, find_cost, verdict
 from attnviz.commands.compare.spec import CompareSpec
-from attnviz.display import escape_for_display, list_first, pluralize
+from attnviz.display import escape_for_display, list_first, name_measure, pluralize
 from attnviz.report import Block, Cell, Column, Note, Picture, Report, Row, Scale, Table
 from attnviz.views.captions import choose_title, drop_hash
 
@@ -73,7 +73,7 @@ def _measures(comparison: Comparison, named: Sequence[str]) -> Iterator[Table]:
     changes: list[tuple[Cell, ...]] = []
     for measure in comparison.measures:
         n_digits = 3 if measure.unit in ("nats", "share") else 2  # after the point
-        label, found = f"{measure.name} ({measure.unit})", comparison.results[measure.name][-n_models:]
+        label, found = name_measure(measure.name, measure.unit), comparison.results[measure.name][-n_models:]
         means, pairs = [*(row["mean"] for row in found), comparison.mean(UNIFORM, measure.name)], found[1:]
         marked = [f"{ROUGHLY if p['includes_zero'] else ''}{p['difference']:+.{n_digits}f}" for p in pairs]
         written = ("-" if isnan(mean) else f"{mean:.{n_digits}f}" for mean in means)

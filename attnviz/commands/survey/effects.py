@@ -7,7 +7,7 @@ from typing import Any
 from attnviz.commands.survey.files import Survey
 from attnviz.commands.survey.survey import ABLATION, N_SAMPLED, ON_REPEATS, HeadCost, ModelFacts, choose_places
 from attnviz.commands.survey.tables import ALPHA
-from attnviz.display import format_count
+from attnviz.display import format_count, name_measure
 from attnviz.measures.class_differences import MAX_CLASSES
 from attnviz.report import Cell, Chart, Charts, Column, Graph, GraphEdge, GraphNode, Note, Row, Table
 from attnviz.table.intervals import MIN_TEXTS, write_p_value
@@ -190,7 +190,7 @@ def show_classes(survey: Survey) -> Iterator[Table | Note]:
         return
     rows: list[Row] = [
         (
-            *(row["layer"], row["head"], row["measure"].replace("_", " "), row["class"]),
+            *(row["layer"], row["head"], name_measure(row["measure"]), row["class"]),
             *(f"{row['change']:+.3f} ± {row['half']:.3f}", write_p_value(row["p_value"])),
         )
         for row in filter(is_beyond_chance, found)

@@ -17,7 +17,7 @@ from attnviz.commands.survey.files import Survey
 from attnviz.commands.survey.moments import KINDS
 from attnviz.commands.survey.survey import ABLATION, ON_REPEATS, PLACES, WORD, ModelFacts
 from attnviz.commands.survey.tables import ALPHA, KEYS, PROBES, SPREAD, TEXTS, list_curves
-from attnviz.display import escape_for_display
+from attnviz.display import escape_for_display, name_measure
 from attnviz.measures import MEASURES
 from attnviz.records.head_names import write_share
 from attnviz.report import Atlas, Cell, Chart, Charts
@@ -185,7 +185,7 @@ def draw_heads(atlas: Atlas, named: Sequence[tuple[int, int]]) -> Charts:
     for of_x, of_y, head in zip(x["values"], y["values"], atlas["heads"], strict=True):
         pattern, at = head["names"][-1][0] if head["names"] else "", (head["layer"], head["head"])
         rows.append((of_x, of_y, pattern, letters.get(pattern, ""), "{}.{}".format(*at), at in named))
-    x_axis, y_axis = ("{title} ({unit})".format(**of) for of in (x, y))
+    x_axis, y_axis = (name_measure(of["title"], of["unit"]) for of in (x, y))
     columns = ("x", "y", "group", "letter", "label", "leads")
     chart = Chart("point", "", x_axis, y_axis, columns, tuple(rows), groups=("", *letters))
     return Charts("atlas", "all heads", (chart,))
@@ -198,7 +198,7 @@ def _list_measures(numbers: Numbers) -> Iterator[dict[str, Any]]:
         kind, of_texts = name.removeprefix(ABLATION), first["over"] == TEXTS
         about = DESCRIPTIONS.get(name, "what the right answer loses without it")
         yield {
-            "title": name.replace("_", " ") if kind == name else COST.format(kind),
+            "title": name_measure(name) if kind == name else COST.format(kind),
             "unit": first["unit"],
             "about": about if of_texts else "share of attention, on what the probe reads",
             "values": means.tolist(),
@@ -248,7 +248,7 @@ def _list_facts(survey: Survey) -> Mapping[Head, list[tuple[str, str]]]:
         if len(cost.heads) == 1:
             found[cost.heads[0]].append((f"lost without it ({cost.kind})", write_head_cost(cost)))
     for row in filter(is_beyond_chance, survey.tables.differences.rows()):
-        measure, p_value = row["measure"].replace("_", " "), f"p {write_p_value(row['p_value'])} (Holm)"
+        measure, p_value = name_measure(row["measure"]), f"p {write_p_value(row['p_value'])} (Holm)"
         change = f"{row['change']:+.3g} ± {row['half']:.2g} {measure}, {p_value}"
         found[row["layer"], row["head"]].append((f"in texts of class {row['class']}", change))
     return found

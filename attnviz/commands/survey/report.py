@@ -14,7 +14,7 @@ from attnviz.commands.survey.measure import UNKNOWN
 from attnviz.commands.survey.spec import MergeSpec, SurveySpec
 from attnviz.commands.survey.survey import ABLATION, ON_REPEATS, SUCCESSOR, TOKENS, WORD, ModelFacts, SurveyMeasure
 from attnviz.commands.survey.tables import FOR_LABELS, QUERIES, list_curves
-from attnviz.display import escape_for_display, format_count, list_first
+from attnviz.display import escape_for_display, format_count, list_first, name_measure
 from attnviz.errors import InvalidOption
 from attnviz.measures import SOME_TEXTS_MEASURES
 from attnviz.records import is_mostly_unknown
@@ -117,7 +117,7 @@ def _means_table(survey: Survey, level: str) -> Table:
         columns.append(Column("what it attends to"))
         rows = [[*row, label or NO_NAME] for row, label in zip(rows, heads.label_heads(survey).values(), strict=True)]
     for measure in measures:
-        columns.append(Column(f"{measure.title} ({measure.unit})"))
+        columns.append(Column(name_measure(measure.name, measure.unit)))
         for row, of in zip(rows, survey.tables.numbers.select(measure=measure.name).rows(), strict=True):
             half = "" if of["low"] is None else f" ± {of['high'] - of['mean']:.3f}"
             row.append("-" if of["mean"] is None else f"{of['mean']:.3f}{half}")
@@ -182,7 +182,7 @@ def _extremes(survey: Survey, top: int, telling: Sequence[heads.Head]) -> Iterat
             number = f"{row['value']:.2g}" if row["value"] < 99.5 else f"{row['value']:,.0f}"  # no 1e+02
             words = f"“{escape_for_display(row['words'], SHOWN)}”"
             rows.append((*head, row["end"], row["index"], number, row["tokens"], words))
-        title = f"Extreme texts by {measure.title} ({measure.unit})"
+        title = f"Extreme texts by {name_measure(measure.name, measure.unit)}"
         title += " for their length" if numbers.select(measure=measure.name).array("slope").any() else ""
         title += " (all heads: --json)" if is_short else ""
         columns = tuple(map(Column, ("layer", "head", "extreme", "--index", "value", "tokens", "first words")))

@@ -26,11 +26,6 @@ class SurveyMeasure:
     unit: str
     level: str  # "head", "layer", or "text" for one number of each text
 
-    @property
-    def title(self) -> str:
-        """Return the measure's name as tables and pictures have it: "effective keys"."""
-        return self.name.replace("_", " ")
-
 
 @dataclass(frozen=True)
 class SurveyInfo:

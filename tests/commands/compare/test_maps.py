@@ -146,7 +146,7 @@ def test_how_alike_heads_are_is_a_map_whatever_kind_is_asked_for(kind: FigureKin
 def test_how_heads_are_spread_over_texts() -> None:
     shown = distributions_picture(comparison(model(keys=[9.0, 8.0]), model("multi:2", 2, keys=[5.0, 4.0])))
     assert isinstance(shown, Charts)
-    assert [chart.title for chart in shown.charts] == ["effective_keys", "entropy"]
+    assert [chart.title for chart in shown.charts] == ["effective keys", "entropy"]
     (chart, *_) = shown.charts
     assert chart.names == ("0", "0", "1")
     of_two = ("multi:2",) * 2

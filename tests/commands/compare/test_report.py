@@ -47,9 +47,9 @@ def test_two_models_share_a_table_with_their_difference() -> None:
         "difference",
     ]
     found = rows(shown, "measures")
-    assert found["effective_keys (keys)"] == ("14.20", "6.10", "200.00", "-8.10")
-    assert found["vendi_score (heads)"][:3] == ("1.00", "8.00", "-")
-    assert rows(shown, "differences")["effective_keys (keys)"] == ("-8.10", "-8.40 to -7.80")
+    assert found["effective keys"] == ("14.20", "6.10", "200.00", "-8.10")
+    assert found["vendi score (heads)"][:3] == ("1.00", "8.00", "-")
+    assert rows(shown, "differences")["effective keys"] == ("-8.10", "-8.40 to -7.80")
     assert shown.title == "single and multi:8 on imdb test[:500]"
 
 
@@ -64,12 +64,12 @@ def test_what_is_read_as_unknown_is_said_of_each_model() -> None:
 
 def test_a_difference_that_may_be_none_is_marked_and_the_mark_explained() -> None:
     shown = report(comparison(model(keys=[5.0] * N_TEXTS), model("multi:2", 2, keys=around(5.1, 0.2))))
-    assert rows(shown, "measures")["effective_keys (keys)"][-1] == "~+0.10"
+    assert rows(shown, "measures")["effective keys"][-1] == "~+0.10"
     assert (
         table(shown, "measures").more
         == "~: may be none. All models, measures, intervals, likeness, costs: --table full."
     )
-    assert rows(shown, "differences")["effective_keys (keys)"] == ("~+0.10", "-0.10 to +0.30")
+    assert rows(shown, "differences")["effective keys"] == ("~+0.10", "-0.10 to +0.30")
     assert "~ marks a difference whose interval includes 0." in notes(shown)
     assert "not what models trained from other seeds would" in notes(shown)
 
@@ -77,10 +77,10 @@ def test_a_difference_that_may_be_none_is_marked_and_the_mark_explained() -> Non
 def test_three_models_have_a_table_of_differences_from_the_first() -> None:
     three = comparison(model(), model("multi:2", 2, keys=[9.0]), model("multi:4", 4, keys=[7.0]))
     shown = report(three)
-    assert rows(shown, "measures")["effective_keys (keys)"] == ("10.00", "9.00", "7.00", "200.00")
+    assert rows(shown, "measures")["effective keys"] == ("10.00", "9.00", "7.00", "200.00")
     headers = [column.header for column in table(shown, "differences").columns]
     assert headers == ["mean per head", "multi:2", "95 % interval", "multi:4", "95 % interval"]
-    assert rows(shown, "differences")["effective_keys (keys)"] == ("-1.00", "-", "-3.00", "-")
+    assert rows(shown, "differences")["effective keys"] == ("-1.00", "-", "-3.00", "-")
     assert table(shown, "differences").title == "Difference from single"
     assert shown.title == "single, multi:2 and multi:4 on imdb test[:500]"
 
@@ -104,7 +104,7 @@ def test_each_model_has_its_own_number_of_tokens() -> None:
 def test_few_texts_have_no_intervals_and_a_reason_instead() -> None:
     alone, several = model(keys=[14.0, 14.4], right=[1, 1]), model("multi:8", 8, keys=[6.0, 6.2], right=[1, 1])
     shown = report(comparison(alone, several))
-    assert rows(shown, "measures")["effective_keys (keys)"][-1] == "-8.10"
+    assert rows(shown, "measures")["effective keys"][-1] == "-8.10"
     assert "Over 2 texts: to tell a difference from chance takes 10" in notes(shown)
     assert "~" not in notes(shown)
     assert "+0.0 points (no interval: fewer than 10 texts), no evidence that more heads" in notes(shown)
@@ -155,14 +155,14 @@ def test_measures_that_differ_by_more_than_chance_are_named(difference: tuple[fl
     change, half = difference
     said = words(comparison(model(keys=[14.2] * N_TEXTS), model("multi:8", 8, keys=around(14.2 + change, half))))
     started = "On these texts multi:8 differs from single by more than chance in "
-    assert said.startswith(f"{started}{'effective_keys' if is_told else 'none of these measures'}.")
+    assert said.startswith(f"{started}{'effective keys' if is_told else 'none of these measures'}.")
 
 
 def test_of_several_models_a_difference_is_held_against_all_that_were_looked_at() -> None:
     """Its own interval leaves 0 out, by a little: of seven that are compared with the first some does by chance."""
     close = [model(f"multi:{i}", i, keys=around(13.9, 0.29)) for i in range(2, 9)]
     first = model(keys=[14.2] * N_TEXTS)
-    assert "more than chance in effective_keys." in words(comparison(first, close[0]))
+    assert "more than chance in effective keys." in words(comparison(first, close[0]))
     assert words(comparison(first, *close)).count("more than chance in none of these measures.") == 7
 
 

@@ -191,7 +191,7 @@ def test_points_bear_letters_and_labels_where_there_is_room_those_farthest_out_f
 def test_charts_in_chinese_say_nothing_in_english() -> None:
     crowd = points(*((0.5, 0.5, "", "", "1.0", False),) * 3)
     measured = [
-        heads(number, title, unit) for number, title, unit in ((3, "entropy", "nats"), (40, "to_self", "share"))
+        heads(number, title, unit) for number, title, unit in ((3, "entropy", "nats"), (40, "to self", "share"))
     ]
     for charts in (
         (*measured, box_chart(sample(1.0, nan), sample(inf))),
