@@ -2,6 +2,7 @@
 
 import base64
 import os
+import re
 import struct
 from io import BytesIO
 from pathlib import Path
@@ -122,6 +123,10 @@ def test_a_page_has_the_image_under_its_cells(opened: Open, picture: Path, tmp_p
     (backdrop,) = page_content(file)["backdrops"]
     assert base64.b64decode(backdrop["grey"]) == maps.grid.pixels.tobytes()  # type: ignore[union-attr]
     page = opened(file, "view=matrix&map=0")
+    said = page.page.locator("#views, #choosers, aside").all_inner_texts()
+    assert not re.search(
+        r"\b(text|words?)\b", " ".join([*said, page.page.locator("#find").get_attribute("placeholder")])
+    )
     assert page.colour(1, 0, 4, 4) == pytest.approx([BLACK] * 3, abs=2)
     assert page.colour(1, 3, 4, 4) == pytest.approx([WHITE] * 3, abs=2)
 

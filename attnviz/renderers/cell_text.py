@@ -22,8 +22,8 @@ def write_cell(cell: str | int | float, column: Column) -> str:
 
 
 def heading(column: Column) -> str:
-    """Write a column's heading, "entropy (nats)"; without the unit if the header says it, as in "effective keys"."""
-    return f"{column.header} ({column.unit})" if column.unit and column.unit not in column.header else column.header
+    """Write a column's heading, "entropy (nats)"."""
+    return f"{column.header} ({column.unit})" if column.unit else column.header
 
 
 def numeric(table: Table) -> list[bool]:

@@ -8,18 +8,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import nan
 
-from attnviz.display import escape_for_display, list_first, name_measure, pluralize
+from attnviz.display import escape_for_display, list_first, pluralize
 from attnviz.measures import MEASURES
-from attnviz.records import Provenance
+from attnviz.records import AttentionMaps
 from attnviz.report import Column, Report, Row, Table
 from attnviz.selection import MEAN
 from attnviz.store.manifest import Entry, File, Manifest
 from attnviz.views import captions
+from attnviz.views.tables import measure_column
 
 MAX_TEXT_LENGTH = 300
 MAX_LISTED = 8  # of one setting
 UNITS = {"tokens": "tokens, of images patches"}  # a manifest does not say which of the two a text is
-COLUMNS = {each.name: Column(name_measure(each.name), UNITS.get(each.unit, each.unit)) for each in MEASURES}
+COLUMNS = {each.name: measure_column(each.name, UNITS.get(each.unit, each.unit)) for each in MEASURES}
 # A job's name links to the first file with the first of these endings that it has.
 LINK_ENDINGS = ("/index.html", ".html", "overview.png", ".png", ".svg", ".pdf", ".md")
 
@@ -40,17 +41,22 @@ def batch_page(manifest: Manifest, thumbs: Mapping[str, str] | None = None, chan
     )
 
 
-def texts_page(provenance: Provenance, title: str | None, entries: Sequence[Entry]) -> Report:
-    """Report several texts of one model: a table that leads to the page of each, with its numbers. An entry is one."""
+def texts_page(maps: AttentionMaps, title: str | None, entries: Sequence[Entry]) -> Report:
+    """Report several texts or images of one model: a table that leads to the page of each, with its numbers.
+
+    An entry is one, and `maps` are of the last.
+    """
+    many, unit = ("texts", "tokens") if maps.grid is None else ("images", "patches")
+    known = {Column("text"): Column(many[:-1]), COLUMNS["distance"]: replace(COLUMNS["distance"], unit=unit)}
     return Report(
-        title=captions.compose_title(provenance, title, f"{len(entries)} texts"),
-        subtitle=escape_for_display(captions.describe_status(provenance), MAX_TEXT_LENGTH),
+        title=captions.compose_title(maps.provenance, title, f"{len(entries)} {many}"),
+        subtitle=escape_for_display(captions.describe_status(maps.provenance), MAX_TEXT_LENGTH),
         blocks=tuple(
             replace(
                 each,
-                name="texts",
-                title="Texts, with means over the heads",
-                columns=each.columns[1:],
+                name=many,
+                title=f"{many.capitalize()}, with means over the heads",
+                columns=tuple(known.get(column, column) for column in each.columns[1:]),
                 rows=tuple(row[1:] for row in each.rows),
                 links=tuple(_choose_link(entry.files) for entry in entries),
             )

@@ -38,7 +38,7 @@ def heads_table(part: RecordPart, measured: Findings, spec: FigureOptions) -> Ta
     columns = (
         Column("layer"),
         Column("head"),
-        *map(_create_column, measurements),
+        *(measure_column(each.name, each.unit) for each in measurements),
         Column("looks at", "in this text" if maps.grid is None else "in this image"),
         Column("strongest pair", "without sinks"),
         Column("weight"),
@@ -73,12 +73,14 @@ def layers_table(part: RecordPart, measured: Findings) -> tuple[Table, ...]:
     n_heads = maps.heads_alone.n_heads
     title = f"all {n_heads} heads of a layer together" if n_heads > 1 else "the one head of a layer"
     rows = tuple((maps.layer_numbers[layer], *(float(m.values[layer]) for m in of_layers)) for layer in layers)
-    return (Table("layers", title, "facts", (Column("layer"), *map(_create_column, of_layers)), rows),)
+    columns = (Column("layer"), *(measure_column(each.name, each.unit) for each in of_layers))
+    return (Table("layers", title, "facts", columns, rows),)
 
 
-def _create_column(measurement: Measurement) -> Column:
-    unit = measurement.unit
-    return Column(name_measure(measurement.name), unit, digits=3 if unit in ("nats", "share") else 2)
+def measure_column(name: str, unit: str) -> Column:
+    """Return the column of a measure, with a unit where its name does not say it, as that of effective keys does."""
+    title = name_measure(name)
+    return Column(title, "" if unit in title else unit, digits=3 if unit in ("nats", "share") else 2)
 
 
 def measures_rows(

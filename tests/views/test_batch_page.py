@@ -5,11 +5,13 @@ from dataclasses import replace
 from math import nan
 from typing import Any
 
+import numpy as np
 import pytest
 
+import attnviz
 from attnviz.report import Column, Report, Table
 from attnviz.store.manifest import Entry, File, Manifest, TextNumbers
-from attnviz.views.index_page import batch_page
+from attnviz.views.index_page import batch_page, texts_page
 
 
 def entry(name: str, numbers: Iterable[TextNumbers] = (), files: tuple[str, ...] = (), **settings: Any) -> Entry:
@@ -75,3 +77,15 @@ def test_the_mean_over_heads_is_none_of_them() -> None:
     found, alone = (row[2:] for row in tables(page(entry("a", [heads, layer, mean])))["numbers"].rows)
     assert found == (1.5, 0.25)
     assert alone == pytest.approx((nan, nan), nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("grid", "many", "unit"), [(None, "texts", "tokens"), (attnviz.Grid(2, 2), "images", "patches")]
+)
+def test_an_index_says_whether_texts_or_images_are_looked_at(grid: attnviz.Grid | None, many: str, unit: str) -> None:
+    maps = attnviz.from_attentions(np.full((1, 1, 4, 4), 0.25), keys=grid or [*"abcd"])
+    shown = texts_page(maps, None, [entry("a", [of("“a”", distance=[1.0])]), entry("b", [of("“b”", distance=[2.0])])])
+    assert shown.title == f"module attends to 2 {many}"
+    (table,) = shown.tables
+    assert (table.title, table.columns[0].header) == (f"{many.capitalize()}, with means over the heads", many[:-1])
+    assert table.columns[1].unit == unit

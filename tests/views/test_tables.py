@@ -40,7 +40,7 @@ def test_heads_by_hand() -> None:
         ("layer", ""),
         ("head", ""),
         ("entropy", "nats"),
-        ("effective keys", "keys"),
+        ("effective keys", ""),
         ("distance", "tokens"),
         ("peak", "share"),
         ("looks at", "in this text"),

@@ -20,6 +20,7 @@ from attnviz.running.metrics import add_known_heads, find_known_heads
 from attnviz.selection import select_numbers, select_pairs
 from attnviz.store.manifest import PAGE, Entry, File
 from attnviz.views.index_page import texts_page
+from attnviz.views.translate import translate
 
 
 def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
@@ -61,8 +62,9 @@ def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
                 settings["model"] = maps.provenance.model
                 entries.append(Entry(document.slug, "heatmap", settings, "", {}, drawn.numbers, (), files))
             yield replace(drawn, notices=notices)
+        lang = spec.figure.lang
         if any(file.path.endswith(".html") for entry in entries for file in entry.files):
-            ((_, page),) = html(texts_page(maps.provenance, spec.figure.title, entries), FigureStyle())
+            ((_, page),) = html(translate(texts_page(maps, spec.figure.title, entries), lang), FigureStyle(lang=lang))
             store.write(out / PAGE, page)
             yield Result(files=(out / PAGE,))
 

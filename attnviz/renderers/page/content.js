@@ -57,6 +57,9 @@ export function storedIn(part, nRows, nColumns, precision) {
   return unpackedRanges(...parts[part], nRows, nColumns, precision);
 }
 
+// Whether a text stands beside a map, which an image does not: it is within.
+export const hasText = (map, { is_signed }) => map.factors || map.has_queries || (is_signed && columnsOf(map).writing);
+
 // How a text is written: where spaces stand, and which tokens are markers of the model.
 export function writingOf({ labels, writing }) {
   return writing ?? { spaced: labels.map((_, place) => place > 0), special: labels.map(() => false) };

@@ -1,5 +1,5 @@
 // The page: which view is on it, what chooses its map, and when it is drawn anew.
-import { columnsOf, maps, nameOfRow, pictures, rowsOf } from "./content.js";
+import { columnsOf, hasText, maps, nameOfRow, pictures, rowsOf } from "./content.js";
 import { button, byId, chooser, content, copyButton, element, isolated, loadFonts, roving, write } from "./dom.js";
 import { change, goTo, listen, makers, mapOf, orderOf, pictureOf, scaleOf, state, VIEWS } from "./state.js";
 
@@ -8,12 +8,13 @@ let shown = null;
 
 // A box that goes to a head, to all heads in the order of what they look at, or to a word.
 function finder() {
-  const goals = [...headsToFind(), ...wordsToFind()];
+  const kinds = [...headsToFind(), wordsToFind()];
+  const goals = kinds.flat();
   if (!goals.length) return "";
   const box = element("input", {
     type: "search",
     id: "find",
-    placeholder: write("ui.wanted"),
+    placeholder: kinds.flatMap(([first]) => first?.names.at(-1) ?? []).join(", "), // one of each
     onchange: ({ target }) => find(target.value.trim(), goals),
   });
   return element("label", { class: "chooser" }, element("span", {}, write("ui.find")), box);
@@ -22,16 +23,16 @@ function finder() {
 // Each with the names that it goes by, of which the first is whole, and what shows it.
 function headsToFind() {
   const picture = pictureOf();
-  if (picture.maps.length < 2 || picture.maps.some((number) => maps[number].layer === null)) return [];
+  if (picture.maps.length < 2 || picture.maps.some((number) => maps[number].layer === null)) return [[], []];
   const looks = Object.keys(picture.looks).map((look) => ({
     names: [look],
     go: () => change({ view: "overview", sort: look }, true),
   }));
   const heads = picture.maps.map((number, at) => {
     const [place, known] = [`${maps[number].layer}.${maps[number].head}`, picture.names[at]];
-    return { names: [`${place} ${known}`.trim(), place, known], go: () => goTo(number, { view: "matrix" }) };
+    return { names: [`${place} ${known}`.trim(), known, place], go: () => goTo(number, { view: "matrix" }) };
   });
-  return [...looks, ...heads];
+  return [looks, heads];
 }
 
 function wordsToFind() {
@@ -59,7 +60,8 @@ function showTabs() {
   const tabs = VIEWS.map(([name]) => {
     const chosen = name === state.view;
     const attributes = { role: "tab", id: `tab-${name}`, "aria-selected": chosen, tabindex: chosen ? 0 : -1 };
-    const title = (name === "graph" && content.graph.title) || write(`ui.view_${name}`);
+    const said = name !== "matrix" || hasText(mapOf(), scaleOf()) ? `view_${name}` : "map";
+    const title = (name === "graph" && content.graph.title) || write(`ui.${said}`);
     return button(title, () => change({ view: name }, true), attributes);
   });
   const focused = byId("views").contains(document.activeElement);

@@ -1,6 +1,6 @@
 // One map and beside it its text, or of a very long text what stands around a pair.
 import { legend } from "./colour.js";
-import { cellsOf, columnsOf, nameOfColumn, nameOfRow, rowsOf } from "./content.js";
+import { cellsOf, hasText, nameOfColumn, nameOfRow, rowsOf } from "./content.js";
 import { button, byId, element, hasRoomBeside, isolated, named, tell, write } from "./dom.js";
 import { paint } from "./painting.js";
 import { FASTER, Plot } from "./plot.js";
@@ -15,8 +15,7 @@ makers.matrix = (panel) => {
   const cells = cellsOf(state.map);
   const plot = new Plot(cells, map, scale, point);
   const context = map.factors ? makers.context(state.map, cells, scale) : null;
-  const hasText = !context && (map.has_queries || (scale.is_signed && columnsOf(map).writing));
-  const passage = hasText ? new Passage(cells, map, scale, point) : null;
+  const passage = !context && hasText(map, scale) ? new Passage(cells, map, scale, point) : null;
   function point(over) {
     plot.over = over;
     plot.plan();

@@ -147,7 +147,7 @@ def test_the_keyboard_moves_and_zooms_in_the_matrix(shown: Open) -> None:
     assert page.page.locator(".frame").evaluate(IS_LARGER)
     page.press("-", "-", "Escape")
     assert not page.page.locator(".frame").evaluate(IS_LARGER)
-    assert "Point at a cell" in page.readout
+    assert "Point, tap, or move" in page.readout
 
 
 def test_a_zoomed_map_is_scrolled_and_still_says_the_right_number(shown: Open) -> None:

@@ -51,7 +51,7 @@ def test_the_tabs_are_those_that_have_something_to_show(shown: Open) -> None:
     assert tabs(report()) == [*maps, "Table"]
     assert tabs(report(random_maps(n_heads=1))) == ["Sentence", "Map and text", "Table"]  # one map is its own overview
     numbers = Heatmap("q", "by token", np.ones((2, 3)), np.ones((2, 3), bool), ("a", "b"), ("x", "y", "z"), "head")
-    assert tabs(Report("t", "", (numbers,), Scale("fixed", 0.0, 1.0, "number"))) == ["Map and text"]
+    assert tabs(Report("t", "", (numbers,), Scale("fixed", 0.0, 1.0, "number"))) == ["Map"]
     assert tabs(replace(report(), blocks=(*report().blocks, curves(LOSS)))) == [*maps, "Charts", "Table"]
     assert tabs(of(curves(LOSS), FACTS)) == ["Charts", "Table"]
     assert tabs(of(curves(LOSS))) == ["Charts"]

@@ -41,7 +41,7 @@ def test_a_tap_reads_the_cell_that_is_seen_also_where_it_is_zoomed(shown: Open) 
     page = shown(report(record(weights)), "view=matrix&digits=all", **PHONE)
     canvas, tap = page.page.locator("canvas.matrix"), page.page.touchscreen.tap
     canvas.scroll_into_view_if_needed()
-    assert "tap it" in page.readout
+    assert "Point, tap, or move" in page.readout
     named = "query 23 t23 attends to key 17 t17: 0.99000001, 40 × an equal share"
     point = page.seen(DARKEST)
     whole = page.page.evaluate(SIDE, point)
