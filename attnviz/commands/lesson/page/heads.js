@@ -78,12 +78,16 @@ export function drawMap(map, name) {
   return made;
 }
 
+// A word that stands there twice, as with another first letter, is one.
+const countWords = (places) => new Set(places.map((at) => lesson.tokens[at].piece.trim().toLowerCase())).size;
+
 function describeDifference(maps) {
   if (maps.length < 2) return [];
   const rows = maps.map((map) => map[choice.query]);
   return say("heads.different", {
     query: token(choice.query),
-    n: new Set(rows.map(findLargest)).size,
+    n: countWords(rows.map(findLargest)),
+    words: countWords(positions),
     each: decimal(rows.reduce((total, row) => total + effectiveKeys(row), 0) / rows.length, 2),
     mean: decimal(effectiveKeys(mean(rows)), 2),
   });
