@@ -42,6 +42,7 @@ LIMITS = {"heatmap": (25, 60), "compare": (18, 25), "explain": (20, 25), "survey
         ("predict", REVIEW),
         ("predict", WIDE, "--without", "1.0,0.1"),
         ("predict", CHINESE * 10),
+        ("predict", "--dataset", "sample", "--without", "0.1"),
         ("predict", "--dataset", "sample", "--split", "test"),
     ],
 )

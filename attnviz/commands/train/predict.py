@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from math import isnan
 from typing import Any, cast
 
 import numpy as np
@@ -26,7 +27,7 @@ from attnviz.report import Block, Cell, Column, Note, Report, Row, Table
 from attnviz.running import Events, Progress, Result
 from attnviz.specs import OTHER_LANGUAGES
 from attnviz.store.manifest import TextNumbers
-from attnviz.table.intervals import summarize
+from attnviz.table.intervals import compare_pairs, summarize
 from attnviz.views.answers import NO_LABEL, describe_answer, describe_given_labels, describe_reading
 
 MAX_TITLE_LENGTH = 200
@@ -279,9 +280,23 @@ def predict(spec: PredictSpec, inputs: Inputs) -> Events:
 
 
 def _compare_answers(answers: AnswerInfo, found: Sequence[Prediction], whole: Sequence[Prediction]) -> str:
-    """Say what the model answers without a head taken out."""
+    """Say what the model answers without a head taken out, and of texts with labels how much oftener it is right.
+
+    That is paired by text: how many answers are others says nothing of whether they are better ones.
+    """
     if len(whole) == 1:
         return f"{describe_reading('With all heads it', answers, whole[0]) if whole[0].is_judged else 'Not judged'}."
     several = [[(answers.choose_labels(each), each.scores) for each in of] for of in (found, whole)]
     n_changed = sum(one != other for one, other in zip(*several, strict=True))
-    return f"With all heads {n_changed:,} of {format_count(len(whole), 'texts')} get another answer."
+    verb = "gets" if n_changed == 1 else "get"
+    said = f"With all heads {n_changed:,} of {format_count(len(whole), 'texts')} {verb} another answer"
+    places = answers.find_labels([each.gold for each in whole]) if answers.kind == "label" else []
+    scored = [
+        (place, of) for place, *of in zip(places, whole, found, strict=False) if place is not None and of[0].is_judged
+    ]
+    if not scored:
+        return f"{said}."
+    right = np.array([[each.label == place for each in of] for place, of in scored], dtype=float)
+    (gain,) = compare_pairs({"whole": right[:, 0], "found": right[:, 1]})
+    interval = "" if isnan(gain.low) else f", 95 % interval {100 * gain.low:+.1f} to {100 * gain.high:+.1f}"
+    return f"{said}, and {right[:, 0].mean():.1%} are right ({100 * gain.value:+.1f} points{interval})."

@@ -72,6 +72,27 @@ def test_the_sample_is_as_hard_as_the_documentation_says() -> None:
     assert f"{judged * share:.0f} of the {judged} packaged reviews rightly" in said
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            {"without": ("1.7",)},
+            "1 of 20 texts gets another answer, and 70.0% are right (+5.0 points, 95 % interval -5.5",
+        ),
+        ({"without": ("0.4",)}, "0 of 20 texts get another answer, and 70.0% are right (+0.0 points)."),
+        (
+            {"without": ("0.1",), "dataset": None, "split": None, "text": (PRAISE, BLAME)},
+            "0 of 2 texts get another answer.",
+        ),
+    ],
+)
+def test_how_many_answers_a_head_changes_is_held_against_how_many_are_right(
+    settings: dict[str, object], said: str
+) -> None:
+    shown = notes(report(events(**{"dataset": "sample", "split": "test", **settings})))
+    assert f"With all heads {said}" in shown
+
+
 def test_a_long_text_is_read_at_its_beginning_and_end() -> None:
     """What stands between is left out: blame there changes nothing, blame at the end does."""
     filler = "it is a film about a man and a house . " * 40
