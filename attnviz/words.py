@@ -56,7 +56,11 @@ def say(text: str, language: Language, kept: Collection[str] = ()) -> str:
                 **{name: each if each[0] in "“‘" else say(each, language, kept) for name, each in places}
             )
     parts = SEPARATOR.split(text)
-    return " · ".join(say(part, language, kept) for part in parts) if len(parts) > 1 else text
+    if len(parts) > 1:
+        return " · ".join(say(part, language, kept) for part in parts)
+    items = text.split(", ")
+    said = [say(item, language, kept) for item in items] if len(items) > 1 else items
+    return text if {*said} & {*items} else "、".join(said)  # a list of names, each of which has a form
 
 
 @cache

@@ -5,6 +5,8 @@ import re
 import pytest
 from rich.cells import cell_len
 
+from attnviz.models.huggingface.packaged import MINILM, SMOLLM2
+from attnviz.words import say
 from tests.attacks.endings import RunHere, worked
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -56,3 +58,27 @@ def test_lines_and_numbers_of_a_first_screen(
     assert len(shown.splitlines() + beside) <= n_lines
     assert len(NUMBER.findall(shown)) <= n_numbers
     assert max(map(cell_len, shown.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("heatmap", REVIEW),
+        ("heatmap", REVIEW[:25], "--causal", "--table", "heatmap", "--pick", "0.1"),
+        ("heatmap", LONG, "--causal", "--table", "heatmap", "--pick", "0.1"),
+        ("heatmap", LONG, "--causal", "--table", "full", "--pick", "0.1"),
+        ("heatmap", REVIEW, "--table", "heads", "--measure", "all"),
+        ("compare", "single", "multi", "--dataset", "sample", "--split", "test"),
+        ("compare", "single", "multi:2", "multi:4", "multi", "random:16", "--text", REVIEW),
+        ("explain", REVIEW),
+    ],
+)
+def test_a_screen_in_chinese_says_nothing_in_english(run_here: RunHere, asked: tuple[str, ...]) -> None:
+    shown = worked(run_here(*asked, "--lang", "zh")).stdout
+    words = {*re.findall("[a-z]{3,}", re.sub("--.*", "", shown).lower())} - {*re.findall("[a-z]+", REVIEW.lower())}
+    assert words <= {"multi", "single", "random", "sample", "test", "train", "logit", "mlp", "attnviz", "survey", "unk"}
+
+
+def test_what_heads_of_a_model_are_known_to_do_is_said_in_chinese() -> None:
+    for model in (MINILM, SMOLLM2):
+        assert not re.search("[a-z]{3}", say(model.known_heads, "zh"))

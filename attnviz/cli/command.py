@@ -85,7 +85,7 @@ def _show(result: Result, table: TableKind, language: Language) -> None:
         from attnviz.renderers.terminal.show import lines  # numpy and rich come with it
         from attnviz.views.translate import translate
 
-        sys.stdout.writelines(lines(translate(result.report, language), table, show.detect_screen()))
+        sys.stdout.writelines(lines(translate(result.report, language), table, show.detect_screen(language)))
     for line in result.lines:
         show.line(line)
     sys.stdout.flush()

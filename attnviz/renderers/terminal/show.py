@@ -70,7 +70,7 @@ def top(page: ScreenLayout, table: Table) -> Iterator[Text]:
     """Yield the first queries, each with its strongest keys."""
     yield from listing(page, replace(table, rows=table.rows[:MAX_QUERIES]))
     if (more := len(table.rows) - MAX_QUERIES) > 0:
-        yield from page.prose(
+        yield from page.say(
             f"… {more} more {pluralize(more, 'queries')}: --table full or --json shows all of them.", DIM
         )
 
@@ -122,7 +122,7 @@ def _first_screen(page: ScreenLayout, report: Report) -> list[Text]:
     while True:
         found = [*_report(page, report, "answer", notes[:n_notes], n_rows)]
         if left := len(notes) - n_notes:
-            found += page.prose(f"{left} more {pluralize(left, 'notes')}: --print markdown.", DIM)
+            found += page.say(f"{left} more {pluralize(left, 'notes')}: --print markdown.", DIM)
         over = len(found) - round((report.max_lines or len(found)) * max(1, Screen.width / page.screen.width))
         if over <= 0 or not (n_notes or n_rows > MIN_ROWS):
             return found

@@ -90,7 +90,7 @@ def test_colour_off_a_terminal(environment: dict[str, str], coloured: bool, monk
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert show.detect_screen().colour == coloured
+    assert show.detect_screen("en").colour == coloured
 
 
 def test_a_bar_appears_only_where_work_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
