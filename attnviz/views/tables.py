@@ -1,6 +1,7 @@
 """Attention as tables: one line per head, one line per query. Knows records, measurements and `report`."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -38,7 +39,7 @@ def heads_table(part: RecordPart, measured: Findings, spec: FigureOptions) -> Ta
     columns = (
         Column("layer"),
         Column("head"),
-        *(measure_column(each.name, each.unit) for each in measurements),
+        *(replace(measure_column(each.name, each.unit), minor=True) for each in measurements),
         Column("looks at", "in this text" if maps.grid is None else "in this image"),
         Column("strongest pair", "without sinks"),
         Column("weight"),

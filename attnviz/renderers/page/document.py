@@ -173,6 +173,10 @@ def _describe_charts(picture: Charts) -> Mapping[str, object]:
 
 def _table(table: Table) -> Mapping[str, object]:
     links = cell_text.addresses(table)
+    # Minor columns last: on a phone a table is wider than the screen, and what answers is to be seen at once.
+    order = sorted(range(len(table.columns)), key=lambda place: table.columns[place].minor)
+    rows = [tuple(row[place] for place in order) for row in table.rows]
+    table = replace(table, columns=tuple(table.columns[place] for place in order), rows=rows)
     return {
         "title": table.title or table.name,
         "role": table.role,

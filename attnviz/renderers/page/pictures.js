@@ -7,7 +7,7 @@ import { tellCell } from "./readout.js";
 import { change, goTo, makers, orderOf, ordersOf, pictureOf, scaleOf, state } from "./state.js";
 
 const SMALLEST_CELL = 5; // pixels, where its map has names of tokens
-const N_TOLD = 3; // of a head's numbers, at the end of its line
+const TOLD = [2, 5]; // of the line of a head: behind its layer and number
 
 export function overview(panel) {
   const picture = pictureOf();
@@ -54,7 +54,7 @@ export class Thumbnail {
     // What it shows, for those who do not see it: also what the head looks at, and its strongest pair.
     const { shown = [], columns } = lineOfHead(this.map) ?? {};
     const told = shown.map((written, at) => `${columns[at].header} ${written} ${columns[at].unit}`.trim());
-    const words = [this.map.title, picture.names[place], told.slice(-N_TOLD).join(", ")].filter(Boolean).join(". ");
+    const words = [this.map.title, picture.names[place], told.slice(...TOLD).join(", ")].filter(Boolean).join(". ");
     const label = element("span", { class: "caption" }, ...caption(place));
     const attributes = { class: "map", "aria-current": number === state.map ? "true" : null, "aria-label": words };
     this.button = button([this.canvas, label], () => goTo(number, { view: "matrix" }), attributes);

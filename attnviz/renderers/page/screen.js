@@ -141,7 +141,7 @@ makers.screen = (panel) => {
 // name.
 function headsByKind() {
   const heads = content.screen.map((number) => {
-    const [looks, strongest, weight] = lineOfHead(maps[number]).row.slice(-3);
+    const [, , looks, strongest, weight] = lineOfHead(maps[number]).row;
     const [said, here] = looks.split(HERE);
     const { name, none, share = 0 } = SAID.exec(said).groups;
     const kind = name === "-" ? write("ui.nameless") : name;

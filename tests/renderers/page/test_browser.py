@@ -364,7 +364,7 @@ def test_the_command_that_a_page_shows_draws_what_is_seen(shown: Open, run_here:
 
 def test_the_command_names_what_a_page_shows_in_its_order(shown: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     beside = RenderedFrom("attention.safetensors", "", "")
-    page = shown(replace(report(random_maps(n_layers=2, n_heads=3)), render=beside), "view=overview&sort=3")
+    page = shown(replace(report(random_maps(n_layers=2, n_heads=3)), render=beside), "view=overview&sort=6")
     seen = [each.get_attribute("aria-label") for each in page.page.locator(".map").all()]
     places = ",".join(".".join(re.findall(r"\d+", name.partition(". ")[0])) for name in seen)
     assert places != "0.0,0.1,0.2,1.0,1.1,1.2"
@@ -395,7 +395,7 @@ def test_the_overview_is_sorted_by_any_measure(shown: Open) -> None:
     captions = page.page.locator(".caption").all_inner_texts()
     assert [float(each.rpartition(": ")[2]) for each in captions] == [float(f"{row[2]:.3g}") for row in rows]
     assert page.page.inner_text("#view h2") == "by entropy, the largest first"
-    page.page.wait_for_url("**sort=2**")
+    page.page.wait_for_url("**sort=5**")
 
 
 def test_doublings_are_said_as_times(shown: Open) -> None:
@@ -427,6 +427,6 @@ def test_a_mean_is_chosen_and_linked_to_as_a_head_is(shown: Open) -> None:
     assert page.page.locator("#command").inner_text() == "attnviz render a.safetensors --pick 1.mean"
     page.go("layer=0&head=mean&digits=all")
     assert page.page.get_by_role("combobox", name="Map").input_value() == "1"
-    page.go("view=overview&sort=2")
+    page.go("view=overview&sort=5")
     names = page.page.locator(".map").all_inner_texts()
     assert sorted(name.partition(":")[0] for name in names) == ["0.0", "0.mean", "1.0", "1.mean"]

@@ -87,6 +87,14 @@ def test_the_page_of_a_batch_is_as_wide_as_its_screen(width: int, shown: Open) -
     assert hidden == [0, 0]
 
 
+@pytest.mark.parametrize("n", [3, 11, 64])
+def test_a_phone_shows_at_once_what_heads_look_at_and_numbers_beyond(n: int, shown: Open) -> None:
+    page = shown(report(random_maps(["saved", "acting"] * n)), "view=table", **NARROW).page
+    ends = page.locator("th").evaluate_all("all => all.map((x) => [x.innerText, x.getBoundingClientRect().right])")
+    assert [said.split()[0] for said, _ in ends[:5]] == ["layer", "head", "looks", "strongest", "weight"]
+    assert ends[4][1] <= 390
+
+
 def small_maps(page: Opened) -> list[np.ndarray]:
     """The pixels of each small map, [row, column, red green blue]."""
     told = page.page.locator(".map canvas").evaluate_all("""(all) => all.map((canvas) => {

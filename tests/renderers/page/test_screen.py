@@ -110,13 +110,13 @@ def test_heads_stand_by_what_they_look_at_each_with_its_strongest_pair(answered:
     kinds = answered.page.locator(".heads .kind").evaluate_all("(all) => all.map((a) => a.style.color + a.innerText)")
     assert len([kind for kind, _ in groupby(kinds)]) == len({*kinds})
     assert len(said) == len(rows) == 16
-    for layer, head, *_, looks, pair, weight in rows:
+    for layer, head, looks, pair, weight, *_ in rows:
         words = " → ".join(each.partition(" ")[2] for each in pair.split(" → "))
         looks, _, here = looks.removesuffix(" (none)").partition("; here ")
         beside = f" ({here})" if here else ""
         assert f"{layer}.{head} {looks}{beside}\n{words} {round(100 * weight)}\u00a0%" in said
-    assert any("; here previous token" in row[-3] for row in rows)
-    quiet = sum("%" not in row[-3] or "; here" in row[-3] for row in rows)
+    assert any("; here previous token" in row[2] for row in rows)
+    quiet = sum("%" not in row[2] or "; here" in row[2] for row in rows)
     assert sum(kind.startswith("var(--quiet)") for kind in kinds) == quiet
 
 
