@@ -147,8 +147,8 @@ def _encode(maps: AttentionMaps) -> tuple[dict[str, np.ndarray], dict[str, str]]
         tensors |= {
             name: each for name, each in (("sink", maps.sink), (VALUE_NORMS, maps.value_norms)) if each is not None
         }
-        if maps.grid is not None and maps.grid.pixels is not None:
-            tensors[IMAGE] = maps.grid.pixels
+    if maps.grid is not None and maps.grid.pixels is not None:
+        tensors[IMAGE] = maps.grid.pixels
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     # ensure_ascii: a piece may hold half of a surrogate pair, which UTF-8 cannot
     return tensors, {"attnviz": json.dumps(meta, allow_nan=False)}
@@ -226,13 +226,13 @@ def _make_record(tensors: Mapping[str, np.ndarray], metadata: dict[str, str], na
         provenance, norms = parse_provenance(meta["provenance"]), tensors.get(VALUE_NORMS)
         layers = decode_json(tuple[int, ...], meta["layer_numbers"], "layer_numbers")
         heads = decode_json(tuple[int, ...], meta.get("head_numbers", []), "head_numbers")
-        if meta["schema"] == FACTORED:
-            given = (queries, keys, provenance, None, layers)
-            return FactoredMaps(*given, value_norms=norms, head_numbers=heads, factors=read_factors(meta, tensors))
         grid = None
         if meta.get("grid") is not None:
             n_rows, n_columns, *at = decode_json(tuple[int, ...], meta["grid"], "grid")
             grid = Grid(n_rows, n_columns, at=at).over(tensors.get(IMAGE))
+        if meta["schema"] == FACTORED:
+            given = (queries, keys, provenance, None, layers, grid)
+            return FactoredMaps(*given, value_norms=norms, head_numbers=heads, factors=read_factors(meta, tensors))
         return AttentionMaps(
             *(tensors["weights"], queries, keys, tensors["attendable"], provenance, tensors.get("sink"), layers),
             grid=grid,
