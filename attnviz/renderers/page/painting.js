@@ -73,7 +73,7 @@ export function paint(plot) {
 }
 
 function paintCells(plot) {
-  const pool = Math.max(1, Math.ceil(1 / (plot.side * devicePixelRatio)));
+  const pool = Math.max(1, 1 / (plot.side * devicePixelRatio)); // a pixel of the screen each, or some would be two
   const kind = `${pool} ${onDark.matches}`;
   if (!plot.images.has(kind)) plot.images.set(kind, imageOf(plot.cells, plot.scale, pool));
   const [image, side] = [plot.images.get(kind), plot.side * pool];

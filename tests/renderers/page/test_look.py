@@ -114,6 +114,8 @@ def test_small_maps_show_means_of_multiples_and_the_strongest_of_plain_weights(s
     heads = np.stack([each / each.sum(axis=-1, keepdims=True) for each in (noise, before, single)])
     page = shown(report(record(heads[None])), "view=overview", **NARROW)
     of_noise, of_before, _ = small_maps(page)
+    dark = of_before.mean(axis=-1) < 60
+    assert not (dark[1:, 1:] & dark[1:, :-1] & dark[:-1, 1:] & dark[:-1, :-1]).any(), "no pixel is drawn twice"
     assert of_noise.shape[0] < n / 2  # pixels
     assert (of_noise.mean(axis=-1) < 200).mean() < 0.2  # of maxima 0.6
     darkest = of_before.mean(axis=-1).argmin(axis=1)
