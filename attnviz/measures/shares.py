@@ -164,14 +164,11 @@ def distance(maps: AttentionMaps) -> Measurement:
     sides, is_patch = np.zeros((2, len(maps.keys)), dtype=np.float32), np.zeros(len(maps.keys), dtype=np.float32)
     sides[:, at], is_patch[at] = np.divmod(np.arange(len(at)), maps.grid.n_columns), 1
     several, sums = [*split_queries(np.sort(at), len(maps.keys))], np.zeros((2, maps.n_layers, maps.n_heads))
-    for layer in range(maps.n_layers):
-        walks = [maps.walk(layer, head, several) for head in range(maps.n_heads)]
-        for queries, *of_heads in zip(several, *walks, strict=True):
-            keys = of_heads[0].keys
-            apart = np.hypot(*(side[queries, None] - side[keys] for side in sides))
-            for head, found in enumerate(of_heads):
-                given = found.rows() * is_patch[keys]
-                sums[:, layer, head] += given.sum(), (given * apart).sum()
+    for layer, head in np.ndindex(sums.shape[1:]):
+        for queries, found in zip(several, maps.walk(layer, head, several), strict=True):
+            apart = np.hypot(*(side[queries, None] - side[found.keys] for side in sides))
+            given = found.rows() * is_patch[found.keys]
+            sums[:, layer, head] += given.sum(), (given * apart).sum()
     farthest = float(np.hypot(maps.grid.n_rows - 1, maps.grid.n_columns - 1))
     return Measurement("distance", "patches", sums[1] / np.maximum(sums[0], TINY), (0.0, farthest))
 

@@ -76,9 +76,7 @@ class Pictures:
             new.discard([*gone, *others])
         notices = _describe_omissions(report, self.look)
         if not files:
-            notices.append(
-                "nothing was written: of tables alone --format html makes a page, and no other format anything"
-            )
+            notices.append("nothing was written: of a table only --format html makes a file")
         left = [name for name in old if name not in gone]
         for names in filter(None, (gone, left)):  # pictures of an earlier run are not to be mistaken for new ones
             pictures = f"{format_count(len(names), 'pictures')} of an earlier run, such as {names[0]}"

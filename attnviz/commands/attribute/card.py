@@ -8,6 +8,7 @@ and only their sizes. So a method may be good at one and poor at the other.
 """
 
 from collections.abc import Generator, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -18,7 +19,8 @@ from attnviz.inputs import leave_out_copies
 from attnviz.models.attribution import Attributable
 from attnviz.models.attribution.subject import Subject, attribute
 from attnviz.records.attribution import Attribution, Question
-from attnviz.running import Progress, Result
+from attnviz.report import Report
+from attnviz.running import Progress
 from attnviz.table.numbers import Numbers
 from attnviz.text import Corpus, Document
 
@@ -52,7 +54,7 @@ N_CHANCE = 4  # random orders of each text, so that chance strays less
 
 def card_of(
     question: Question, methods: Sequence[str], model: Attributable, corpus: Corpus, documents: Sequence[Document]
-) -> Generator[Progress, None, Result]:
+) -> Generator[Progress, None, tuple[Report, Iterator[Sequence[Any]], tuple[str, ...]]]:
     """Test methods on each text, then say how each did. Chance and leave-one-out are always among them.
 
     A text that stands there several times is read once: its copies say nothing of other texts. Raises InvalidText for a
@@ -82,7 +84,7 @@ def card_of(
         notices = (f"{n_left_out} of {n_texts} texts {verb} left out: {unknown}",)
     found = Numbers.from_rows(rows, ("text", "method"))
     report = card_report(found, subject.provenance, corpus.name, subject.answering.kind)
-    return Result(report, rows=found.cells(), notices=notices)
+    return report, found.cells(), notices
 
 
 def test_methods(subject: Subject, methods: Sequence[str]) -> Iterator[dict[str, object]]:

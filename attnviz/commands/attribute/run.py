@@ -11,18 +11,17 @@ from attnviz.models.attribution import Attributable
 from attnviz.models.built_in import TRAINED
 from attnviz.models.protocols import Classifies
 from attnviz.records.attribution import Attribution, Question
-from attnviz.registry import load
 from attnviz.running import Events, Progress
+from attnviz.running.pictures import Pictures
 from attnviz.specs import OTHER_LANGUAGES
 from attnviz.views.attribution import attribution_report, attribution_rows
 
-DRAWING = "attnviz.running.pictures:Pictures"  # imported for pictures only: it brings matplotlib
 PICTURES = ("attribution",)  # what they are called
 
 
 def attribute(spec: AttributeSpec, inputs: Inputs) -> Events:
     """Explain each text, or test methods over all of them. Raises InvalidModel for a model without answers."""
-    pictures = load(DRAWING).from_options(spec.figure, () if spec.card else PICTURES, store.RECORD)
+    pictures = Pictures.from_options(spec.figure, () if spec.card else PICTURES, store.RECORD)
     reference, corpus, documents = inputs.model, inputs.corpus, inputs.documents
     model = reference.open(corpus.texts)  # reads as much of a text as it was made for
     if isinstance(model, Classifies):
@@ -39,9 +38,9 @@ def attribute(spec: AttributeSpec, inputs: Inputs) -> Events:
 
     with store.locked(out := inputs.out):
         if spec.card:
-            tested = yield from card_of(question, methods, model, corpus, documents)
-            drawn = yield from pictures.write(tested.report, out, None)
-            yield replace(tested, files=drawn.files, notices=(*tested.notices, *drawn.notices))
+            card, rows, left_out = yield from card_of(question, methods, model, corpus, documents)
+            drawn = yield from pictures.write(card, out, None)
+            yield replace(drawn, rows=rows, notices=(*left_out, *drawn.notices))
             return
         for document in documents:
             subject = model.subject(document.text, document.name, question)

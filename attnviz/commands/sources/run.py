@@ -28,8 +28,6 @@ if TYPE_CHECKING:  # torch comes with it
     from attnviz.models.huggingface.generating import Continuation
     from attnviz.models.tokenizer import Encoding
 
-ROUNDING = 1e-6  # nats that random knock-outs differ by at least, so that equal ones have a spread
-
 
 def sources(spec: SourcesSpec, inputs: Inputs) -> Events:
     """Let the model answer, knock each passage out, and draw what goes. Raises InvalidModel, InvalidText, TooLarge."""
@@ -72,29 +70,23 @@ def find_sources(
         if losses[-1].sum() >= LEAST and comb(len(others), len(part)) >= spec.draws:  # else several would be the same
             drawn = [rng.choice(others, len(part), replace=False) for _ in range(spec.draws)]
             lost = np.array([(whole - ahead.score(answer, each.tolist())).sum() for each in drawn])
-            error = max(lost.std(ddof=1) * sqrt(1 + 1 / spec.draws), ROUNDING)  # of their mean, and of one more
+            error = max(lost.std(ddof=1) * sqrt(1 + 1 / spec.draws), 1e-6)  # of their mean, and of one more
             random[number] = lost.max()
             p_values[number] = p_value((losses[-1].sum() - lost.mean()) / error, spec.draws - 1)
     # Whoever looks for the passages that an answer needs looks at all of them: one that is not tested counts as well.
     loss, corrected = np.sum(losses, axis=1), np.array(correct_p_values(p_values.tolist()))
     by_head = attended.reshape(-1, len(parts))  # what each gives each passage
-    table = {
-        "passage": list(range(len(parts))),
-        "tokens": [len(part) for part in parts],
-        "loss": loss,
-        "random": random,
-        "p_value": np.where(np.isnan(random), np.nan, corrected),
-        "needed": (corrected <= 1 - SHARE) & (loss >= random + LEAST),
-        "attention": by_head.mean(axis=0),
-        "reader": ["{}.{}".format(*np.unravel_index(head, attended.shape[:2])) for head in by_head.argmax(axis=0)],
-        "read": by_head.max(axis=0),
-    }
+    columns = {"passage": [*range(len(parts))], "tokens": [*map(len, parts)], "loss": loss, "random": random}
+    columns |= {"p_value": np.where(np.isnan(random), np.nan, corrected), "attention": by_head.mean(axis=0)}
+    columns |= {"needed": (corrected <= 1 - SHARE) & (loss >= random + LEAST), "read": by_head.max(axis=0)}
+    places = zip(*np.unravel_index(by_head.argmax(axis=0), attended.shape[:2]), strict=True)
+    columns["reader"] = [f"{layer}.{head}" for layer, head in places]
     without_all = ahead.score(answer, [place for part in parts for place in part])
     return Sources(
         texts=tuple(prompt.text[first:last] for first, last in prompt.passages),
         answer=model.loaded.tokenizer.decode_written(read.ids, answer, 0),
         log_probability=float(whole.sum()),
-        table=Numbers.from_columns(table, ("passage",)),
+        table=Numbers.from_columns(columns, ("passage",)),
         losses=np.stack(losses, axis=1),
         together=float((whole - without_all).sum()),
         n_draws=spec.draws,

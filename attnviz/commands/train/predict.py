@@ -122,12 +122,15 @@ def prediction_rows(report: Report, answers: AnswerInfo) -> Iterator[tuple[Cell 
         yield (*(row[name] for name in columns), *([None] * len(headings) if numbers is None else numbers.values()))
 
 
+def _list_scored(predictions: Sequence[Prediction], answers: AnswerInfo) -> list[tuple[int, Prediction]]:
+    """List the texts that are judged and came with a label of the model's, with its place."""
+    pairs = zip(answers.find_labels([p.gold for p in predictions]), predictions, strict=True)
+    return [(place, p) for place, p in pairs if place is not None and p.is_judged and answers.kind == "label"]
+
+
 def _score(predictions: Sequence[Prediction], answers: AnswerInfo) -> dict[str, Any]:
     """Score the texts that are judged and came with a label of the model's; nothing where there are none."""
-    places = answers.find_labels([p.gold for p in predictions])
-    pairs = zip(places, predictions, strict=True)
-    scored = [(place, p) for place, p in pairs if place is not None and p.is_judged and answers.kind == "label"]
-    if not scored:
+    if not (scored := _list_scored(predictions, answers)):
         return {}
     gold, predicted = np.array([(place, p.label) for place, p in scored]).T
     probabilities = np.array([p.probabilities for _, p in scored])
@@ -290,13 +293,9 @@ def _compare_answers(answers: AnswerInfo, found: Sequence[Prediction], whole: Se
     n_changed = sum(one != other for one, other in zip(*several, strict=True))
     verb = "gets" if n_changed == 1 else "get"
     said = f"With all heads {n_changed:,} of {format_count(len(whole), 'texts')} {verb} another answer"
-    places = answers.find_labels([each.gold for each in whole]) if answers.kind == "label" else []
-    scored = [
-        (place, of) for place, *of in zip(places, whole, found, strict=False) if place is not None and of[0].is_judged
-    ]
-    if not scored:
+    right = np.array([[p.label == at for at, p in _list_scored(of, answers)] for of in (whole, found)], dtype=float)
+    if not right.size:
         return f"{said}."
-    right = np.array([[each.label == place for each in of] for place, of in scored], dtype=float)
-    (gain,) = compare_pairs({"whole": right[:, 0], "found": right[:, 1]})
+    (gain,) = compare_pairs({"whole": right[0], "found": right[1]})
     interval = "" if isnan(gain.low) else f", 95 % interval {100 * gain.low:+.1f} to {100 * gain.high:+.1f}"
-    return f"{said}, and {right[:, 0].mean():.1%} are right ({100 * gain.value:+.1f} points{interval})."
+    return f"{said}, and {right[0].mean():.1%} are right ({100 * gain.value:+.1f} points{interval})."

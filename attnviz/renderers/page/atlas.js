@@ -66,8 +66,9 @@ function drawHeads(part, width, found) {
     event.preventDefault();
     choose(event);
   });
-  const withUnit = (title, unit) => (title.includes(unit) ? title : `${title} (${unit})`);
-  const [x_axis, y_axis] = [chosen().x, chosen().y].map((title) => withUnit(title, measureOf(title).unit));
+  const [x_axis, y_axis] = [chosen().x, chosen().y].map(
+    (title) => title + (title.includes(measureOf(title).unit) ? "" : ` (${measureOf(title).unit})`),
+  );
   part.replaceChildren(...(isPoints() ? axesAround({ x_axis, y_axis }, svg) : [svg]));
   const nColumns = 1 + Math.max(...atlas.heads.map(({ head }) => head));
   roving(svg, ".point", () => (isPoints() ? 1 : nColumns));
