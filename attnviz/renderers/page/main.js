@@ -60,8 +60,8 @@ function showTabs() {
   const tabs = VIEWS.map(([name]) => {
     const chosen = name === state.view;
     const attributes = { role: "tab", id: `tab-${name}`, "aria-selected": chosen, tabindex: chosen ? 0 : -1 };
-    const said = name !== "matrix" || hasText(mapOf(), scaleOf()) ? `view_${name}` : "map";
-    const title = (name === "graph" && content.graph.title) || write(`ui.${said}`);
+    const said = write(name === "matrix" && !hasText(mapOf(), scaleOf()) ? "ui.map" : `ui.view_${name}`);
+    const title = (name === "graph" && content.graph.title) || said;
     return button(title, () => change({ view: name }, true), attributes);
   });
   const focused = byId("views").contains(document.activeElement);
