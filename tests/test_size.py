@@ -32,7 +32,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/survey": 1827,
     "attnviz/views": 1580,
     "attnviz/commands/lesson": 975,
-    "attnviz/models/capture": 1705,
+    "attnviz/models/capture": 1702,
     "attnviz/text": 1393,
     "attnviz/commands/train": 1073,
     "attnviz/measures": 1294,
