@@ -232,9 +232,6 @@ class Capture(Operators):
         if (is_strange or attends or is_softmax) and (why := why_unreadable(tensors)):
             self.unread.places["empty"] += [why] if attends or is_softmax else []
             return
-        has_numbers = [tensor.numel() > 0 for tensor in tensors]
-        self.unread.n_empty += not any(has_numbers)
-        self.unread.n_products += name in PRODUCTS and all(has_numbers)
         of = Operation(name, func, args, kwargs, result, tensors, list(list_tensors((result,))))
         self._follower.begin(of)
         # A kernel is attention, a product or a sum may be, and all else only moves, mixes or keeps the ids of tokens. A

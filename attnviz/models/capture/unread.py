@@ -17,7 +17,6 @@ UNUSED = (
     f"{READ}. {{ran}} ran here, and none was multiplied with states of different tokens as it was: attention in "
     "pieces, such as Longformer's, cannot be put together. attnviz.from_attentions takes weights that the model gives."
 )
-NO_TOKENS = "What ran here was given no tokens: a text of none, or a batch of no texts, has no attention."
 STANDING_FOR_OTHERS = ("FakeTensor", "FunctionalTensor")  # by name, as importing them takes long
 # Where torch calls a model with tensors that stand for others: files of its own, and what people call them.
 TRANSFORMS = {
@@ -45,12 +44,9 @@ class Unread:
     def __init__(self) -> None:
         self.places: dict[str, list[str]] = {kind: [] for kind in KINDS}
         self.n_softmaxes = 0
-        self.n_empty = self.n_products = 0  # operators on nothing but tensors without numbers, products of such with
 
     def describe_none(self) -> str:
         """Say why nothing was handed over."""
-        if self.n_empty and not self.n_products:
-            return NO_TOKENS
         ran = "1 softmax" if self.n_softmaxes == 1 else f"{self.n_softmaxes} softmaxes"
         return " ".join(self.describe()) or (UNUSED.format(ran=ran) if self.n_softmaxes else NO_SOFTMAX)
 
