@@ -1,5 +1,6 @@
 """What is recorded of Hugging Face's models is what they say of themselves, whichever kernel they run with."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from attnviz.errors import InvalidRecord
 from attnviz.models.attentions.attentions import from_attentions
 from attnviz.models.recording.record import record
 from tests.pretrained import NEEDS, built
@@ -97,6 +99,42 @@ def test_the_steps_of_a_generation_are_one_record(kind: str, kernel: str, n_text
         assert dict(one.provenance.settings)["steps_joined"] == 4
     n_prompt = len(tokens[0])
     assert maps[0].keys.pieces[n_prompt:] == ("what it chose", f"⟨{n_prompt + 1}⟩", f"⟨{n_prompt + 2}⟩")
+
+
+@pytest.mark.parametrize("is_padded", [False, True])
+@pytest.mark.parametrize(("n_named", "use_cache"), [(None, True), (None, False), (-1, True), (4, True), (4, False)])
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_names_of_padded_texts_that_grow(kind: str, n_named: int | None, use_cache: bool, is_padded: bool) -> None:
+    """Of the words, or of the padding, too; also with the word that was chosen last: as in one pass over all."""
+    model = built(kind, "sdpa", "AutoModelForCausalLM")
+    ids = torch.tensor([[5, 9, 7, 3], [PADDING_ID, 6, 4, 8]])
+    made = generated(model, input_ids=ids, attention_mask=ids.ne(PADDING_ID).long())
+    names = [[f"w{each}" if each else "[PAD]" for each in row] for row in made[:, :n_named].tolist()]
+    given = names if is_padded else [[name for name in row if name != "[PAD]"] for row in names]
+    real = made[:, :-1].ne(PADDING_ID).long()
+    with torch.no_grad(), record(given) as maps:
+        generated(model, input_ids=ids, attention_mask=real[:, :4], use_cache=use_cache)
+    positions = (real.cumsum(dim=1) - 1).clamp(min=0)
+    with torch.no_grad(), record(attention_mask=real) as whole:
+        model(made[:, :-1], attention_mask=real, position_ids=positions, use_cache=False)
+    for of_row, expected, called in zip(maps[-2:], whole, given if not is_padded else names, strict=True):
+        np.testing.assert_allclose(of_row.weights, expected.weights, atol=1e-5)
+        words = [name for name in called if name != "[PAD]"]
+        words += [f"⟨{place}⟩" for place in range(len(words), len(of_row.keys))]
+        assert list(of_row.queries.pieces) == list(of_row.keys.pieces) == words[: len(of_row.keys)]
+
+
+@pytest.mark.parametrize("n_named", [4, 6])
+def test_beams_that_read_their_texts_again_go_on_from_words_of_one_another(n_named: int) -> None:
+    """Without a cache: who holds which of the words behind the prompt is not known, and no name is given to them."""
+    model, ids = built("gpt2", "sdpa", "AutoModelForCausalLM"), torch.tensor([[5, 9, 7, 3]])
+    made = generated(model, input_ids=ids, num_beams=3, num_return_sequences=3, use_cache=False)
+    names = [[f"w{each}" for each in row] for row in made[:, :n_named].tolist()]
+    with pytest.raises(InvalidRecord, match="6 names") if n_named > 4 else nullcontext(), record(names) as maps:
+        generated(model, input_ids=ids, num_beams=3, use_cache=False)
+    for one in maps:
+        behind = tuple(f"⟨{place}⟩" for place in range(4, len(one.keys)))
+        assert one.keys.pieces == ("w5", "w9", "w7", "w3", *behind)
 
 
 def test_beams_that_change_places_are_not_joined() -> None:

@@ -274,6 +274,14 @@ def test_a_text_that_grows_without_a_cache(n_texts: int, kind: torch.dtype, bloc
     assert [one.keys.pieces for one in maps] == [one.queries.pieces for one in maps] == expected
 
 
+@pytest.mark.parametrize("cached", [False, True])
+def test_more_names_than_a_text_has_at_last_are_refused(cached: bool) -> None:
+    """The word that was chosen last and never read may have one."""
+    model, steps = GPT(), [IDS[:, begin if cached else 0 : end] for begin, end in ((0, 3), (3, 4), (4, 5))]
+    with pytest.raises(InvalidRecord, match=r"7 names in tokens.*is of 5"):
+        recorded(lambda: [model(ids, cached=cached) for ids in steps], tokens=[*WORDS, "on", "it"])
+
+
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
 def test_a_translation_that_grows_without_a_cache() -> None:
     """As tutorials decode, [token, text], by modules that a function calls."""

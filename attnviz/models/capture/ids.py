@@ -37,6 +37,7 @@ class Family:
     n_rows: int = 1
     is_new: bool = False  # whether the model put them in itself: a start, or a word that it chose
     is_learned: bool = False  # whether the model has learned them: beside words they are called by their places
+    is_shuffled: bool = False  # whether rows went on from one another as it was read again, as in a beam search
     n_more: int = 0  # tokens that it has at last, where a model without a cache reads a text again as it grows
 
 

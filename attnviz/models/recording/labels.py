@@ -301,9 +301,13 @@ class PassLabels:
                 one_by_one = "Record each text in a block of its own, or all of them as one batch."
                 hint = one_by_one if n_texts == 1 else "Give a list of lists, one for each row of the batch."
                 raise InvalidRecord(f"{text} is of {format_count(len(rows), 'texts')}, {there} of {n_texts}", hint=hint)
-            if len(given) in (n, of.n_places):
-                given = tuple(compress(given, real))
-            if n > of.n_places or len(given) == real.sum():  # of a text that grew some may have no name
+            # Of a text that grew some may have no name, and the word that was chosen last and never read may have one.
+            # Lists of one length name its padding, too. What beams took over from one another is of none of them.
+            is_grown = n > of.n_places
+            if len(given) in (of.n_places, n, n + is_grown) and (len({*map(len, rows)}) == 1 or not is_grown):
+                given = tuple(compress(given, [*real, True]))
+            n_own = int(real[: of.n_places].sum()) if of.is_shuffled else int(real.sum()) + is_grown
+            if len(given) == n_own or (is_grown and len(given) < n_own):
                 called = [given[rank] if rank < len(given) else f"⟨{rank}⟩" for rank in ranks]
             elif are_theirs:  # else they are of others
                 problem = f"{format_count(len(given), 'names')} in {text}, but {there} is of {real.sum()}"

@@ -116,11 +116,12 @@ def record(  # noqa: PLR0913 - each is an option of its own
     The steps of a text that grows over a key/value cache, as in a model's own `generate`, are one record: that of one
     pass over prompt and answer, but for the last token, which was chosen and never read. The query at position i chose
     the token at position i + 1. Positions beyond the names that are given are called ⟨7⟩; a list of names is read when
-    the block ends, so that those of the answer can be put behind. A row of a batch that ends before others goes on with
-    the padding that it was fed. Without a cache each pass is a record of its own, of as many of the names as it reads,
-    also where the text is cropped from its beginning word by word. Steps whose cache holds tokens of other rows (beam
-    search) stay records of their own, and `Recording.not_joined` says why. There the queries are the last of the keys,
-    and measures that compare their positions do not apply.
+    the block ends, so that those of the answer can be put behind. Lists that are all as long name the padding that
+    texts begin with, too. A row of a batch that ends before others goes on with the padding that it was fed. Without a
+    cache each pass is a record of its own, of as many of the names as it reads, also where the text is cropped from its
+    beginning word by word; beams have names for what they began with. Steps whose cache holds tokens of other rows
+    (beam search) stay records of their own, and `Recording.not_joined` says why. There the queries are the last of the
+    keys, and measures that compare their positions do not apply.
 
     One weight a word, as where a recurrent network's states are pooled, is one query, called ⟨query⟩; calls of one
     module in a loop that have one each are rows of one record, which `tokens` may name. Windows are records of their
