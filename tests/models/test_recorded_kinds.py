@@ -196,16 +196,23 @@ def cross() -> Module:
     return Module(forward, **linears(query=16, both=32))
 
 
-def test_latents_that_read_the_tokens_are_not_called_like_them() -> None:
-    """Perceiver (Jaegle et al. 2021): the last of the tokens stood for latents, and then nothing was recorded."""
+@pytest.mark.parametrize("n", [3, 5])
+def test_latents_that_read_the_tokens_are_not_called_like_them(n: int) -> None:
+    """Perceiver (Jaegle et al. 2021): the last of the tokens stood for latents, and then nothing was recorded.
+
+    Nor are as many of them as tokens, unless they have names of their own.
+    """
 
     def forward(own: Any, states: Tensor) -> Any:
         latents = own.read(own.latents.expand(len(states), -1, -1), states)
         return own.read(own.own(latents, latents), states)
 
-    model = Module(forward, latents=nn.Parameter(torch.randn(1, 3, 16)), read=cross(), own=cross())
+    model = Module(forward, latents=nn.Parameter(torch.randn(1, n, 16)), read=cross(), own=cross())
     maps = recorded(lambda: model(STATES), tokens=list("abcde"))
-    assert called(maps) == "⟨query 0⟩⟨query 1⟩⟨query 2⟩/abcde ⟨mixed 0⟩⟨mixed 1⟩⟨mixed 2⟩"
+    asking, mixed = ("".join(f"⟨{kind} {place}⟩" for place in range(n)) for kind in ("query", "mixed"))
+    assert called(maps) == f"{asking}/abcde {mixed}"
+    maps = recorded(lambda: model(STATES), tokens=list("vwxyz")[:n], keys=list("abcde"))
+    assert [one.queries.pieces for one in maps] == [tuple("vwxyz")[:n]] * 2
     with pytest.raises(InvalidRecord, match="4 names in tokens"), attnviz.record(tokens=list("abcd")):
         model(STATES)
 
