@@ -425,6 +425,25 @@ def test_texts_beside_each_other_go_on_from_a_memory(n_texts: int) -> None:
         np.testing.assert_allclose(found.weights[0, 0, 5:], right, atol=1e-6)
 
 
+@pytest.mark.parametrize("n_texts", [1, 2])
+@pytest.mark.parametrize("n_read", [1, 2])
+def test_a_cache_that_begins_with_one_word(n_texts: int, n_read: int) -> None:
+    """Of one key einsum has nothing to sum up, and multiplies element by element."""
+
+    def forward(own: Any, words: Tensor) -> Tensor:
+        query, *read = own.sides(own.words(words)).unflatten(-1, (3, 2, 8)).unbind(2)
+        key, value = own.cache = [torch.cat(both, 1) for both in zip(own.cache, read, strict=True)]
+        weights = torch.einsum("bqhd,bkhd->bhqk", query, key).softmax(-1)
+        return torch.einsum("bhqk,bkhd->bqhd", weights, value)
+
+    empty = torch.zeros(n_texts, 0, 2, 8)
+    model = Module(forward, words=nn.Embedding(30, 16), cache=[empty, empty], **linears(sides=48))
+    words, names = torch.arange(n_read * n_texts).view(n_read, n_texts, 1), [list("abc"), list("ABC")][:n_texts]
+    maps = recorded(lambda: [model(word) for word in words], tokens=[of_text[:n_read] for of_text in names])
+    assert called(maps) == " ".join(["abc"[:n_read], "ABC"[:n_read]][:n_texts])
+    assert [one.weights.shape for one in maps] == [(1, 2, n_read, n_read)] * n_texts
+
+
 def test_names_tell_heads_from_texts_where_no_module_reads_states() -> None:
     states = drawn(12, 2, 5, 8)
     for tokens, shapes in ((list("abcde"), [(1, 2, 5, 5)]), ([list("abcde")] * 2, [(1, 1, 5, 5)] * 2)):

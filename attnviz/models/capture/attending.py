@@ -29,7 +29,7 @@ class Rule:
 
     def __init__(self, keeper: Keeper, note: Callable[..., None]) -> None:
         self._keeper, self._store, self._note = keeper, keeper.at_work.store, note
-        self.weighed: tuple[Tensor, Tensor, Tensor] | None = None  # the last product element by element
+        self._weighed: tuple[Tensor, Tensor, Tensor] | None = None  # the last product element by element
 
     def soften(self, of: Operation, place: str) -> None:
         """Remember what came out of a softmax."""
@@ -224,14 +224,23 @@ class Rule:
 
     # --- weights times states, summed up ------------------------------------------------------------------------------
 
+    def weigh(self, of: Operation) -> bool:
+        """Look at a product element by element: one key leaves nothing to sum up. Returns whether it was attention."""
+        self._weighed = (of.result, *of.tensors) if len(of.tensors) == 2 else None
+        known = [self._store.get(side) or NOTHING for side in of.tensors]
+        # Of one expert, too, the weight is 1; but the score of a key is of two tokens.
+        is_scored = any(each.softmax is not None and each.columns is not None for each in known)
+        return is_scored and self.sum_up(of._replace(args=(of.result, [])))
+
     def sum_up(self, of: Operation) -> bool:
         """Look at a sum of weights times states, which is a product of one row. Returns whether it was attention."""
-        if self.weighed is None or self.weighed[0] is not of.args[0] or len(of.args) < 2:
+        if self._weighed is None or self._weighed[0] is not of.args[0] or len(of.args) < 2:
             return False
-        whole, *sides = self.weighed
+        whole, *sides = self._weighed
         found = self._sum(of, whole.shape, *sides) or self._sum(of, whole.shape, *sides[::-1])
         found = found or self._score(of, whole.shape, *sides)
         if found is not None:
+            self._weighed = None
             self._store.put(of.result, found)
         return found is not None
 
@@ -241,15 +250,17 @@ class Rule:
         # of those axes. Laid out as a matrix of one row they are what `_attend` reads.
         known, of_states = (self._store.get(side) or NOTHING for side in (weights, states))
         wide, n_axes = weights.expand(shape), len(shape)
-        summed = sorted({axis % n_axes for axis in of.args[1]})
-        features = [axis for axis in range(n_axes) if shape[axis] > 1 and self._is_one(wide, known, axis)]
+        summed = [*sorted({axis % n_axes for axis in of.args[1]}), n_axes]  # an axis of one behind all others, too
+        # Of one key all weights are 1, and do not tell heads from features.
+        copied = known if of.args[1] else NOTHING
+        features = [axis for axis in range(n_axes) if shape[axis] > 1 and self._is_one(wide, copied, axis)]
         is_learned_too = is_learned(states) or self._store.is_nobodys(of_states.ids)
         if not features or not set(features).isdisjoint(summed) or is_learned_too:
             return None
 
         def lay_out(shadow: Tensor) -> Tensor:
             """Lay out […, 1, summed], for the first of all features."""
-            shadow = shadow.expand(shape)
+            shadow = shadow.expand(shape).unsqueeze(-1)
             for axis in features:
                 shadow = shadow.narrow(axis, 0, 1)
             return shadow.movedim(summed, [*range(-len(summed), 0)]).flatten(-len(summed)).unsqueeze(-2)
@@ -263,10 +274,12 @@ class Rule:
 
     def _score(self, of: Operation, shape: torch.Size, *sides: Tensor) -> Known | None:
         # States times states, summed up over their features, are a product, too: each has the names of both.
+        if [axis % len(shape) for axis in of.args[1]] != [len(shape) - 1]:
+            return None
         known = [self._store.get(side) or NOTHING for side in sides]
         plain = (each.ids.expand(shape) for each in known if each.ids is not None and has_tokens(each.ids))
         ids = [each[..., 0].reshape(of.result.shape) for each in plain if not self._store.varies(each, -1)]
-        if [axis % len(shape) for axis in of.args[1]] != [len(shape) - 1] or len(ids) < 2 or ids[0].equal(ids[1]):
+        if len(ids) < 2 or ids[0].equal(ids[1]):
             return None
         return Known(ids[0], known[0].after | known[1].after, columns=ids[1], since=max(each.since for each in known))
 

@@ -240,9 +240,7 @@ class Capture(Operators):
             self._rule.attend_in_kernel(of)
         elif name in PRODUCTS and len(tensors) > 1:
             self._rule.multiply(of)
-        elif name not in ("sum", "mean") or not self._rule.sum_up(of):
-            if name == "mul":
-                self._rule.weighed = (result, *tensors) if len(tensors) == 2 else None
+        elif not (name in ("sum", "mean") and self._rule.sum_up(of)) and not (name == "mul" and self._rule.weigh(of)):
             self._follower.follow(of)
             if name == "slice" and len(args) > 3 and not self.at_work.calls:
                 self.store.take_back(args[0], args[1], args[3])
