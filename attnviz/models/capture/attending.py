@@ -238,7 +238,6 @@ class Rule:
             return False
         whole, *sides = self._weighed
         found = self._sum(of, whole.shape, *sides) or self._sum(of, whole.shape, *sides[::-1])
-        found = found or self._score(of, whole.shape, *sides)
         if found is not None:
             self._weighed = None
             self._store.put(of.result, found)
@@ -271,17 +270,6 @@ class Rule:
             return None
         kept = [shape[axis] for axis in range(n_axes) if axis not in summed]
         return found.move(lambda ids: ids[..., 0, 0].expand(kept).reshape(of.result.shape))
-
-    def _score(self, of: Operation, shape: torch.Size, *sides: Tensor) -> Known | None:
-        # States times states, summed up over their features, are a product, too: each has the names of both.
-        if [axis % len(shape) for axis in of.args[1]] != [len(shape) - 1]:
-            return None
-        known = [self._store.get(side) or NOTHING for side in sides]
-        plain = (each.ids.expand(shape) for each in known if each.ids is not None and has_tokens(each.ids))
-        ids = [each[..., 0].reshape(of.result.shape) for each in plain if not self._store.varies(each, -1)]
-        if len(ids) < 2 or ids[0].equal(ids[1]):
-            return None
-        return Known(ids[0], known[0].after | known[1].after, columns=ids[1], since=max(each.since for each in known))
 
     def _is_one(self, weights: Tensor, known: Known, axis: int) -> bool:
         """Tell whether weights are one for all along an axis, expanded to it or copied."""

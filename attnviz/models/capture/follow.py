@@ -109,7 +109,10 @@ class Follower:
             return
         known = [self.store.get(tensor) for tensor in of.tensors]
         is_read = any(known) or of.name == "embedding"
-        if of.name in MOVES:
+        if not is_read and is_learned(of.tensors[0]) and all(map(_is_no_state, of.tensors)):
+            for result in of.results:
+                self.store.put(result, Known(nobody(result.shape)))
+        elif of.name in MOVES:
             self._move(of, known)
         elif of.name == "copy" and of.function._schema.name.endswith("_"):
             source = known[1] or NOTHING
@@ -118,9 +121,6 @@ class Follower:
         elif of.name == "bernoulli":  # what dropout multiplies with
             share = of.args[1] if len(of.args) > 1 and isinstance(of.args[1], float) else 0.5
             self.store.put(of.result, Known(None, dropped=1 - share))
-        elif not is_read and is_learned(of.tensors[0]) and all(map(_is_no_state, of.tensors)):
-            for result in of.results:
-                self.store.put(result, Known(nobody(result.shape)))
         elif is_read or of.name in CONVOLUTIONS:
             by_number = self._convolve if "_pool" in of.name else self._combine
             otherwise = self._reduce if _is_reduction(of) else by_number
@@ -197,7 +197,8 @@ class Follower:
                 self._note(kind)
         # States are of no token that only whole numbers are of, such as lengths. Scores are of the tokens whose states
         # were multiplied, whatever is added: distances, gathered or shifted.
-        states = [each for each, tensor in zip(known, of.tensors, strict=True) if each and tensor.is_floating_point()]
+        pairs = [*zip(known, of.tensors, strict=True)]
+        states = [each for each, tensor in pairs if each and tensor.is_floating_point()]
         scores = [each for each in known if each and each.columns is not None and each.columns.shape == shape]
         scores = sorted(scores, key=lambda each: self.store.varies(each.ids, -1))[:1]
         for each in scores or sorted(states or filter(None, known), key=lambda each: -each.since):
@@ -213,10 +214,7 @@ class Follower:
                 if are_added and results[0].is_floating_point():
                     self._note("sums of different tokens")
         # What is not known stays so, whatever is learned that is added to it.
-        is_unknown = any(
-            (each or NOTHING).ids is None and tensor.ndim > 1 and tensor.is_floating_point() and not is_learned(tensor)
-            for each, tensor in zip(known, of.tensors, strict=True)
-        )
+        is_unknown = any((each or NOTHING).ids is None and not _is_no_state(tensor) for each, tensor in pairs)
         return None if is_unknown and self.store.is_nobodys(found) else found
 
     def _write(self, part: Tensor, ids: Ids, after: int) -> None:
@@ -245,8 +243,6 @@ class Follower:
             around = ((find_whole, (*takes, take)) for find_whole, takes in self._parts.get(source, ()))
             self._parts[of.result] = [(weakref.ref(source), (take,)), *around]
         if not any(known):
-            if is_learned(source) and all(map(_is_no_state, of.tensors)) and isinstance(of.result, Tensor):
-                self.store.put(of.result, Known(nobody(of.result.shape)))
             return
         joined = _join(known)
         if of.function.is_view or of.name in SHAPED:

@@ -37,7 +37,7 @@ class Family:
     n_rows: int = 1
     is_new: bool = False  # whether the model put them in itself: a start, or a word that it chose
     is_learned: bool = False  # whether the model has learned them: beside words they are called by their places
-    is_shuffled: bool = False  # whether rows went on from one another as it was read again, as in a beam search
+    is_changed: bool = False  # whether it began as before and went on otherwise when it was read again
     n_more: int = 0  # tokens that it has at last, where a model without a cache reads a text again as it grows
 
 
@@ -106,16 +106,6 @@ class Store:
     def put(self, tensor: Tensor, known: Known) -> None:
         """Keep it for as long as the tensor lives; then another gets its place."""
         self._known[id(tensor)] = weakref.ref(tensor), known
-
-    def take_back(self, cache: Tensor, axis: int, end: int) -> None:
-        """Remember which words a cache [text, head, word, d] loses as its end is cut off between two passes.
-
-        So do candidates end that assisted decoding or prompt lookup tried and the model did not choose. Those of the
-        last pass are followed by no others in their places, so that nothing else tells them from the answer.
-        """
-        ids = (self.get(cache) or NOTHING).ids
-        if ids is not None and cache.ndim == 4 and axis == 2:
-            self.taken_back.update(collapse(ids[:, :, end:]).flatten().tolist())
 
     def recall(self, work_out: Callable[..., Made], *given: Any) -> Made:
         """Return what `work_out(*given)` gave for the same before: ids, or what is true of them.
@@ -239,8 +229,6 @@ class Store:
 
     def fill(self, ids: Ids, axis: int) -> Ids:
         """Give what a mask left of no token the token of all others along an axis, if that is one."""
-        if not self.varies(ids, axis):
-            return ids
         token = ids.amax(dim=axis, keepdim=True)
         return token.expand(ids.shape) if bool(((ids < 0) | (ids == token)).all()) else ids
 

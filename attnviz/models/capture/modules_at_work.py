@@ -123,13 +123,10 @@ class ModulesAtWork:
             is_text = axis or words.shape[-1] == 1  # else rows are texts
             if is_text and len(kept) and torch.equal(kept, words.movedim(axis, 0)[: len(kept)]):
                 return text, start + first
-        if text is not None and words.ndim == 2 and words[:, : before.shape[-1]].shape == before.shape:
-            # Beams begin as before, each in its row, and go on from the words of one another.
-            again, n_first = words[:, : before.shape[-1]], max(0, text.n_places - start)
-            is_begun = torch.equal(again[:, :n_first], before[:, :n_first])
-            if is_begun and {*map(tuple, again.tolist())} <= {*map(tuple, before.tolist())}:
-                text.is_shuffled = True
-                return text, start
+        # Beams begin as before, each in its row, and go on from the words of one another.
+        if text is not None and torch.equal(words[..., : text.n_places], before[..., : text.n_places]):
+            text.is_changed = True
+            return text, start
         return None, 0
 
     def leave(self, module: nn.Module) -> None:

@@ -26,7 +26,7 @@ from attnviz.models.capture.call import Call, Keeper
 from attnviz.models.capture.captured import is_kernel
 from attnviz.models.capture.factored import Factoring
 from attnviz.models.capture.follow import Follower, Operation, list_tensors
-from attnviz.models.capture.ids import NOTHING, Known, Store
+from attnviz.models.capture.ids import NOTHING, Known, Store, collapse
 from attnviz.models.capture.modules_at_work import ModulesAtWork
 from attnviz.models.capture.unread import STANDING_FOR_OTHERS, Unread, why_unreadable
 from attnviz.models.protocols import EVERY, LayersAndHeads
@@ -104,11 +104,8 @@ def capture(
     with ExitStack() as stack:
         if "torch._dynamo" in sys.modules:  # else nothing is compiled, and importing it takes seconds
             stack.enter_context(torch.compiler.set_stance("force_eager"))
-        for handle in (
-            register_module_forward_pre_hook(watching.enter),
-            register_module_forward_hook(watching.leave, always_call=True),
-        ):
-            stack.callback(handle.remove)
+        stack.callback(register_module_forward_pre_hook(watching.enter).remove)
+        stack.callback(register_module_forward_hook(watching.leave, always_call=True).remove)
         stack.enter_context(_set_switches())
         stack.enter_context(watching)
         yield watching
@@ -234,16 +231,19 @@ class Capture(Operators):
             return
         of = Operation(name, func, args, kwargs, result, tensors, list(list_tensors((result,))))
         self._follower.begin(of)
-        # A kernel is attention, a product or a sum may be, and all else only moves, mixes or keeps the ids of tokens. A
-        # cut while no module is at work is that of a cache between two passes, which takes words back.
+        # A kernel is attention, a product or a sum may be, and all else only moves, mixes or keeps the ids of tokens.
         if attends:
             self._rule.attend_in_kernel(of)
         elif name in PRODUCTS and len(tensors) > 1:
             self._rule.multiply(of)
         elif not (name in ("sum", "mean") and self._rule.sum_up(of)) and not (name == "mul" and self._rule.weigh(of)):
             self._follower.follow(of)
-            if name == "slice" and len(args) > 3 and not self.at_work.calls:
-                self.store.take_back(args[0], args[1], args[3])
+            # A cut while no module is at work is that of a cache [text, head, word, d] between two passes, which loses
+            # words: candidates that assisted decoding or prompt lookup tried and the model did not choose. Those of the
+            # last pass are followed by no others in their places, so that nothing else tells them from the answer.
+            ids = (self.store.get(args[0]) or NOTHING).ids if name == "slice" and not self.at_work.calls else None
+            if ids is not None and ids.ndim == 4 and len(args) > 3 and args[1] == 2:
+                self.store.taken_back.update(collapse(ids[:, :, args[3] :]).flatten().tolist())
         if is_softmax:
             self.unread.n_softmaxes += 1
             self._rule.soften(of, self.at_work.find_path()[0] or "this block")

@@ -177,9 +177,8 @@ class PassLabels:
         for group in sorted(groups, key=lambda group: not group.is_across):
             self._assign(group)
         # What learned queries made, as many as a text that bears the names has tokens, is not called like that.
-        n_learned = {group.shape[2] for group in groups if not find_families(group.calls[0].queries)}
-        sizes = ((text, self._met[each][1]) for each, text in self._texts.items() if not families[each].is_mixed)
-        self._said = {(text, n) for text, n in sizes if n in n_learned}
+        self._n_learned = {group.shape[2] for group in groups if not find_families(group.calls[0].queries)}
+        self._said = {(text, self._met[each][1]) for each, text in self._texts.items() if not families[each].is_mixed}
         self._called: dict[int, str] = {}  # tokens, by their ids
         self._new = count()  # that the model put in itself, as they are met
         self._alone: dict[int, Iterator[int]] = defaultdict(count)  # by row, mixtures that were made one by one
@@ -295,7 +294,7 @@ class PassLabels:
         called = list(map(str, ranks))
         if of.is_new:
             every, called = every[[place_of(token)]], [f"⟨new {next(self._new)}⟩"]
-        elif of.is_mixed and (not fits(text, n) or (text, n) in self._said):
+        elif of.is_mixed and (not fits(text, n) or (n in self._n_learned and (text, n) in self._said)):
             first = next(self._alone[row]) if n == 1 else 0
             called = [f"⟨mixed {first + at}⟩" for at in range(n)]
         elif rows is not None and (len(rows) == n_texts or (len(rows), max(map(len, rows))) not in self._sizes):
@@ -306,8 +305,8 @@ class PassLabels:
                 hint = one_by_one if n_texts == 1 else "Give a list of lists, one for each row of the batch."
                 raise InvalidRecord(f"{text} is of {format_count(len(rows), 'texts')}, {there} of {n_texts}", hint=hint)
             # Of a text that grew some may have no name, and the word that was chosen last and never read may have one.
-            # Lists of one length name its padding, too. What beams took over from one another is of none of them.
-            is_grown, own = n > of.n_places and not of.is_shuffled, real[: of.n_places] if of.is_shuffled else real
+            # Lists of one length name its padding, too. Of a text that changed only the beginning has names.
+            is_grown, own = n > of.n_places and not of.is_changed, real[: of.n_places] if of.is_changed else real
             if len(given) in (of.n_places, n, n + is_grown) and (len({*map(len, rows)}) == 1 or not is_grown):
                 given = tuple(compress(given, [*real, True]))
             if len(given) == own.sum() or (is_grown and len(given) <= own.sum() + 1):
