@@ -472,6 +472,7 @@ TIMES = "⟨mixed 0⟩⟨mixed 3⟩⟨mixed 6⟩ ace bdf ⟨mixed 0⟩⟨mixed 3
         (before_one_number, [TWO[:1], torch.tensor([3]), drawn(5, 1, 16)], "abcA", "abcA"),
         (before_one_number, [TWO, torch.tensor([3, 3]), drawn(5, 2, 16)], "abcA defD", "abcA defD"),
         (classified, [drawn(2, 2, 3, 16)], "abc xyz", "⟨before 1⟩abc ⟨before 1⟩xyz"),
+        (lambda own, places, ids: own.attend(own.words(places) + own.words(ids)), [TWO[:1], TWO], "abc xyz", "abc xyz"),
         (joined_and_turned, [TWO[:1], TWO[1:]], "abc xyz", "abc xyz abc xyz"),
         (by_space_and_time, [drawn(2, 2, 3, 2, 12)], "abcdef uvwxyz", f"{FRAMES} {TIMES}"),
         (beside_learned, [drawn(2, 1, 1, 2, 16)], "Cab", "Cab"),

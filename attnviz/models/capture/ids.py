@@ -273,12 +273,15 @@ class Store:
             return few.expand(one.shape), are_added
         if torch.equal(one, other):
             return one, False
-        # What a text has one of, as the time in a diffusion, gives way to its tokens; a state that goes on from a pass
-        # before gives way to all that is new.
-        first, second = (
-            families + is_single(ids) * ((1 << 40) + ((families < self.n_before).long() << 41))
-            for ids, families in zip((one, other), map(family_of, (one, other)), strict=True)
-        )
+        # What a text has one of, as the time in a diffusion, or what all texts share, as positions, gives way to its
+        # tokens; a state that goes on from a pass before gives way to all that is new.
+        differ = [ids.ndim > 1 and self.varies(ids, 0) for ids in (one, other)]
+        ranks = []
+        for ids, own_differ in zip((one, other), differ, strict=True):
+            gives_way = is_single(ids) or own_differ < any(differ)
+            goes_on = is_single(ids) * (family_of(ids) < self.n_before).long()
+            ranks.append(family_of(ids) + (gives_way + 2 * goes_on << 40))
+        first, second = ranks
         found = torch.where((other < 0) | ((one >= 0) & (first <= second)), one, other)
         mixed = (family_of(one) == family_of(other)) & (one != other) & (one >= 0)
         if not bool(mixed.any()):
