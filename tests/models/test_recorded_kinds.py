@@ -535,6 +535,17 @@ def test_queries_and_keys_that_a_text_has_none_of_are_left_out() -> None:
     assert maps.not_seen == ""
 
 
+@pytest.mark.parametrize(("tokens", "called_so"), [(None, "012/012xyz"), (list("abc"), "abc/abcxyz")])
+def test_a_text_that_reads_itself_and_another_at_once(tokens: Any, called_so: str) -> None:
+    def forward(own: Any, *ids: Tensor) -> Tensor:
+        words, source = map(own.words, ids)
+        keys = torch.cat([words, source], dim=1)
+        return by_softmax(words, keys, keys)
+
+    model = Module(forward, words=nn.Embedding(9, 16))
+    assert called(recorded(lambda: model(TWO[:1], TWO[1:]), tokens=tokens, keys=list("xyz"))) == called_so
+
+
 def test_two_texts_that_read_each_other_have_their_own_names() -> None:
     def forward(_: nn.Module, one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
         scores = one @ other.mT
