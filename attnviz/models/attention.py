@@ -179,12 +179,9 @@ class MultiHeadAttention(nn.Module):
         query, key, value = self.project(queries, memory)
         every_head = None if attendable is None else attendable.unsqueeze(-3)
         bias = None if self.position is None else self.position(query.shape[-2], key.shape[-2])
-        if not need_weights:
-            return AttentionOutput(
-                self.output(self._concatenate(attend_fused(query, key, value, every_head, bias))), None
-            )
-        weights = attention_weights(query, key, every_head, bias)
-        return AttentionOutput(self.output(self._concatenate(weights @ value)), weights)
+        weights = attention_weights(query, key, every_head, bias) if need_weights else None
+        heads = attend_fused(query, key, value, every_head, bias) if weights is None else weights @ value
+        return AttentionOutput(self.output(heads.transpose(-3, -2).flatten(-2)), weights)
 
     def project(
         self, queries: Float[Tensor, "*batch query d_model"], memory: Float[Tensor, "*batch key d_model"]
@@ -200,9 +197,6 @@ class MultiHeadAttention(nn.Module):
 
     def _split(self, states: Float[Tensor, "*batch token d_model"]) -> Float[Tensor, "*batch head token d_head"]:
         return states.reshape(*states.shape[:-1], self.n_heads, self.d_head).transpose(-3, -2)
-
-    def _concatenate(self, heads: Float[Tensor, "*batch head token d_head"]) -> Float[Tensor, "*batch token d_model"]:
-        return heads.transpose(-3, -2).flatten(-2)
 
 
 def value_norms(value: Float[Tensor, "head key d_value"], projection: Float[Tensor, "d_model head d_value"]) -> Norms:
