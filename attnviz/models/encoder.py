@@ -45,13 +45,8 @@ class TextEmbedding(nn.Module):
         if not self.positions:
             return torch.as_tensor(embedded)
         n_tokens, d_model = embedded.shape[-2:]
-        place = positions(n_tokens, d_model, start=self._start(n_tokens), device=embedded.device)
-        return torch.as_tensor(embedded + SCALE * place)
-
-    def _start(self, n_tokens: int) -> int:
-        if not self.training or self.reach <= n_tokens:
-            return 0
-        return int(torch.randint(self.reach - n_tokens + 1, ()))
+        start = int(torch.randint(self.reach - n_tokens + 1, ())) if self.training and self.reach > n_tokens else 0
+        return torch.as_tensor(embedded + SCALE * positions(n_tokens, d_model, start, embedded.device))
 
 
 def positions(

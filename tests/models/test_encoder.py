@@ -106,7 +106,7 @@ def test_positions_from_anywhere_on_are_a_piece_of_the_long_table(start: int, n_
     """Bit for bit, and made without what is before them."""
     assert positions(n_tokens, d_model, start).equal(positions(start + n_tokens, d_model)[start:])
     made = TextEmbedding(N_WORDS, d_model, reach=start + n_tokens).train()
-    with mock.patch.object(TextEmbedding, "_start", return_value=start):
+    with mock.patch("torch.randint", return_value=torch.tensor(start)):
         assert embedded(made, *[PAD_ID] * n_tokens).equal(SCALE * positions(start + n_tokens, d_model)[start:])
 
 
