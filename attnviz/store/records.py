@@ -84,7 +84,6 @@ def encode_factored(maps: FactoredMaps, meta: Mapping[str, Any]) -> tuple[dict[s
         tensors["bias"] = np.stack([np.broadcast_to(bias, (n_biased, n_distances)) for bias in longer])
     if any(of.attendable_keys is not None for of in maps.factors):
         tensors["attendable_keys"] = np.stack([of.keys_mask for of in maps.factors])
-    tensors |= {} if maps.value_norms is None else {"value_norms": maps.value_norms}
     found = {**meta, "schema": FACTORED}
     found |= {"scales": [of.scale for of in maps.factors], "windows": [of.window for of in maps.factors]}
     return tensors, found
@@ -144,12 +143,9 @@ def _encode(maps: AttentionMaps) -> tuple[dict[str, np.ndarray], dict[str, str]]
         tensors, meta = encode_factored(maps, meta)
     else:
         tensors = {"weights": maps.weights, "attendable": maps.attendable[0] if maps.layers_alike else maps.attendable}
-        tensors |= {
-            name: each for name, each in (("sink", maps.sink), (VALUE_NORMS, maps.value_norms)) if each is not None
-        }
-    if maps.grid is not None and maps.grid.pixels is not None:
-        tensors[IMAGE] = maps.grid.pixels
-    tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
+    image = None if maps.grid is None else maps.grid.pixels
+    parts = {**tensors, "sink": maps.sink, VALUE_NORMS: maps.value_norms, IMAGE: image}
+    tensors = {name: np.ascontiguousarray(part) for name, part in parts.items() if part is not None}
     # ensure_ascii: a piece may hold half of a surrogate pair, which UTF-8 cannot
     return tensors, {"attnviz": json.dumps(meta, allow_nan=False)}
 
