@@ -91,9 +91,6 @@ class ScreenLayout:
             no_color=False,
             legacy_windows=False,
             force_jupyter=False,
-            markup=False,
-            emoji=False,
-            highlight=False,
         )
 
     def prose(self, text: str, style: Style | str = "") -> Iterator[Text]:
