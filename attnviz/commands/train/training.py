@@ -247,13 +247,11 @@ HINT = "Choose another --out to start from the beginning."
 
 def state_bytes(about: Mapping[str, Any], tensors: dict[str, Tensor], run: Mapping[str, Any]) -> bytes:
     """Return a file of the state; `run` says of which run. Raises ExecutionError where a number is not finite."""
-    try:
+    what = f"after step {about['done'] + about['pretrained']:,} weights or losses are not finite"
+    with raising(ExecutionError, f"training diverged: {what}", DIVERGED, (ValueError,)):
         if not all(tensor.isfinite().all() for tensor in tensors.values()):
             raise ValueError("weights are not finite")
-        told = json.dumps({"run": dict(run), **about}, allow_nan=False)
-    except ValueError as error:  # also from JSON, which has no NaN
-        what = f"after step {about['done'] + about['pretrained']:,} weights or losses are not finite"
-        raise ExecutionError(f"training diverged: {what}", hint=DIVERGED) from error
+        told = json.dumps({"run": dict(run), **about}, allow_nan=False)  # raises, as JSON has no NaN
     return save(tensors, {"state": told, "sha256": _sha256(tensors, told)})
 
 
