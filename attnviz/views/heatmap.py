@@ -37,8 +37,8 @@ def heatmap_report(part: RecordPart, measured: Findings, spec: FigureOptions) ->
     With `spec.pick` just those heads side by side, with `spec.query` one row of each.
     """
     maps, places, tokens = part.maps, part.places, part.tokens
-    pictures = draw_pooled_maps(part, measured) if part.is_pooled else head_pictures.draw_heatmaps(maps, places, tokens)
-    pictures = add_factors(part, measured, pictures)
+    plain = draw_pooled_maps(part, measured) if part.is_pooled else head_pictures.draw_heatmaps(maps, places, tokens)
+    pictures = add_factors(part, measured, tuple(plain))
     notable, patches = measured.notable or (), draw_patches(part, measured, spec)
     drawn: list[Heatmap | HeatmapGrid] = []
     if tokens.asked is not None:

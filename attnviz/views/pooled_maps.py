@@ -1,5 +1,6 @@
 """Heads of a text with too many tokens to be drawn one by one: a cell for each block of weights. Knows records."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -11,8 +12,8 @@ from attnviz.views.head_pictures import name_place
 from attnviz.views.tokens import label_keys, label_queries, label_token
 
 
-def draw_pooled_maps(part: RecordPart, measured: Findings) -> tuple[Heatmap, ...]:
-    """Draw one map per head: the mean of the weights of each block.
+def draw_pooled_maps(part: RecordPart, measured: Findings) -> Iterator[Heatmap]:
+    """Yield one map per head: the mean of the weights of each block.
 
     A block of queries is called by its first, a block of keys by the one that gets most.
     """
@@ -26,10 +27,9 @@ def draw_pooled_maps(part: RecordPart, measured: Findings) -> tuple[Heatmap, ...
     row_names, column_names = (
         tuple(label_token(tokens, place) for place in of) for tokens, of in ((maps.queries, rows), (maps.keys, columns))
     )
-    found = []
     for layer, head in places:
         pooled, (name, title) = pools[layer], name_place(maps, (layer, head))
-        picture = Heatmap(
+        yield Heatmap(
             name=name,
             title=title,
             values=pooled.mean[head],
@@ -42,8 +42,6 @@ def draw_pooled_maps(part: RecordPart, measured: Findings) -> tuple[Heatmap, ...
             equal=np.maximum.reduceat(measured.equal[layer], rows),
             block=pooled.size,
         )
-        found.append(picture)
-    return tuple(found)
 
 
 def add_factors(part: RecordPart, measured: Findings, pictures: tuple[Heatmap, ...]) -> tuple[Heatmap, ...]:
