@@ -81,11 +81,6 @@ class TextTokenizer:
     def __len__(self) -> int:
         return int(self._tokenizer.get_vocab_size())
 
-    @property
-    def entries(self) -> dict[str, int]:
-        """Return the vocabulary, entry → id."""
-        return dict(self._tokenizer.get_vocab())
-
     def to_json(self) -> str:
         """Return the `tokenizer.json`: the same text for the same vocabulary."""
         return str(self._tokenizer.to_str(pretty=True))
@@ -108,19 +103,13 @@ class TextTokenizer:
             last = self._last = asked, self._encode(*asked)
         return last[1]
 
-    @cached_property
-    def unknown_id(self) -> int:
-        """Return the id of every token outside the vocabulary; -1 where it holds all there can be."""
-        found = self._tokenizer.token_to_id(UNKNOWN)
-        return -1 if found is None else int(found)
-
     def _encode(self, text: str, max_tokens: int | None, keep: KeepKind) -> Encoding:
         with reading_text():
             found = self._tokenizer.encode(text, add_special_tokens=False)
         all_ids, all_offsets, all_special = found.ids, found.offsets, found.special_tokens_mask  # each makes a new list
         if not all_ids:
             raise InvalidText("no tokens in the text", hint=EMPTY)
-        unknown_id = self.unknown_id
+        unknown_id = self._tokenizer.token_to_id(UNKNOWN)  # None where the vocabulary holds all there can be
         markers = self._markers
         room = None if max_tokens is None else max(1, max_tokens - len(markers))
         head, tail = count_kept(len(all_ids), room, keep)
@@ -143,7 +132,7 @@ class TextTokenizer:
     @property
     def ordinary_ids(self) -> tuple[int, ...]:
         """List the ids of all tokens but special ones, in order."""
-        return tuple(sorted(number for entry, number in self.entries.items() if entry not in SPECIAL))
+        return tuple(sorted(number for entry, number in self._tokenizer.get_vocab().items() if entry not in SPECIAL))
 
     def ids(self, texts: Iterable[str]) -> Iterator[Int[np.ndarray, " token"]]:
         """Yield the ids of whole texts, markers included; of a text without tokens, its markers or nothing."""
