@@ -48,14 +48,10 @@ class Display:
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         """Return all that a cell keeps, at most MAX_BYTES: the page, and the picture in base64 if it fits."""
         picture = {"image/png": self._picture} if self._picture else {}
-        return {"text/html": self._html, **picture}
+        return {"text/html": self._repr_html_(), **picture}
 
     def _repr_html_(self) -> str:
         """Return the HTML; what cannot be drawn says why, as an error would be a traceback under the user's cell."""
-        return self._html
-
-    @cached_property
-    def _html(self) -> str:
         said = _write_paragraph(self.caption) if self.caption else ""
         if isinstance(self._page, AttnvizError):
             return said + _write_paragraph(str(self._page))
