@@ -105,8 +105,6 @@ __all__ = ["Screen", "lines"]
 
 def lines(report: Report, table: TableKind, screen: Screen) -> Iterator[str]:
     """Yield the report line by line, each with its newline, so that large maps need not be held as text."""
-    if table == "none":
-        return
     page = ScreenLayout(screen)
     for text in _first_screen(page, report) if table == "answer" else _report(page, report, table, [*report.notes]):
         yield page.out(text)
