@@ -202,8 +202,6 @@ def open_file(path: Place) -> Iterator[BinaryIO]:
     try:
         with bounded.open_input(path) if isinstance(path, Path) else path.open("rb") as file:
             yield file if unpack is None else unpack(file)  # type: ignore[misc]
-    except FileNotFoundError as error:
-        raise InvalidSource(f"no file {path}") from error
     except OSError as error:
         raise InvalidSource(f"{path} cannot be read: {summarize_error(error)}") from error
     except DAMAGED as error:
