@@ -56,8 +56,7 @@ def _write(value: object, depth: int) -> Iterator[str]:
         for number, each in enumerate(value):
             yield ("," if number else "") + "\n" + " " * depth
             if isinstance(value, Mapping):
-                if not isinstance(each, str):
-                    raise TypeError(f"a key of an object has to be a string, not {each!r}")
+                assert isinstance(each, str), "a key of an object is a string"
                 yield f"{_plain(each)}: "
             yield from _write(value[each] if isinstance(value, Mapping) else each, depth + 1)
         yield "}" if isinstance(value, Mapping) else "]"
