@@ -21,7 +21,7 @@ from safetensors.numpy import save_file
 
 from attnviz.bounded import check_file_size, decode_json, parse_json
 from attnviz.errors import InvalidOption, InvalidRecord, raising
-from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens, holds_factors
+from attnviz.records import AttentionMaps, Provenance, Setting, Tokens, holds_factors
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import Factors, Window
 from attnviz.records.grid import Grid
@@ -59,10 +59,8 @@ def encode_metadata(maps: AttentionMaps) -> dict[str, Any]:
 
 def parse_provenance(found: Mapping[str, Any]) -> Provenance:
     """Read what the weights are of; facts that a record of before does not have are at their defaults."""
-    defaults = {name: list(each) if isinstance(each, tuple) else each for name, each in asdict(Facts()).items()}
-    written = {**found, "facts": {**defaults, **found["facts"]}}
     kinds = {**get_type_hints(Provenance), "settings": dict[str, Setting], "versions": dict[str, str]}
-    read = {name: decode_json(kind, written[name], name) for name, kind in kinds.items()}
+    read = {name: decode_json(kind, found[name], name) for name, kind in kinds.items()}
     return Provenance(**{**read, **{name: tuple(read[name].items()) for name in ("settings", "versions")}})
 
 
