@@ -176,11 +176,11 @@ def find_changed(spec: Any) -> dict[str, Any]:
     return {name: value for name, value in list_values(spec).items() if value != defaults[name]}
 
 
-def refuse_changed(spec: Any, names: Collection[str], why: str) -> None:
+def refuse_changed(spec: Any, names: Collection[str], why: str, hint: str = "Leave it out.") -> None:
     """Raise InvalidOption for an option of these names that is not at its default."""
     for name in find_changed(spec):
         if name in names:
-            raise InvalidOption(f"--{name.replace('_', '-')} {why}", hint="Leave it out.")
+            raise InvalidOption(f"--{name.replace('_', '-')} {why}", hint=hint)
 
 
 def replace_values(spec: Spec, /, **values: Any) -> Spec:

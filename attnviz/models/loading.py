@@ -15,6 +15,7 @@ from attnviz.models import FORMATS, MODELS
 from attnviz.models.attribution import Attributable
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.protocols import AttentionModel, Generates
+from attnviz.options import refuse_changed
 from attnviz.registry import load, suggest_name
 from attnviz.specs import ModelOptions, PretrainedOptions
 
@@ -56,10 +57,9 @@ class ModelReference(ABC):
             raise InvalidOption(f"{self} has no answer to explain", hint="attnviz explain works it out by hand.")
         if needs is Generates:
             raise InvalidOption(f"{self} reads texts and writes none", hint=WRITERS)
-        for option, value in {**vars(self.extras), "chat": self.spec.chat or None}.items():
-            if value is not None:
-                problem = f"--{option.replace('_', '-')} is for third-party models"
-                raise InvalidOption(problem, hint=f"{self.spec.model} reads one text. Leave it out.")
+        why, hint = "is for third-party models", f"{self.spec.model} reads one text. Leave it out."
+        refuse_changed(self.extras, vars(self.extras), why, hint)
+        refuse_changed(self.spec, ("chat",), why, hint)
 
     def answering(self, needs: type[object] = Attributable) -> "ModelReference":
         """Return the same model with all that its answers come from, which its attention may do without. `needs`: see
@@ -112,10 +112,8 @@ def find_model(spec: ModelOptions, extras: PretrainedOptions = NO_EXTRAS) -> Mod
 
 def refuse_sizes(what: str, spec: ModelOptions, *others: str) -> None:
     """Raise InvalidOption for what a model of files brings itself and cannot be chosen, and for other options."""
-    for option in ("heads", "d_model", "layers", "tokenizer", "vocab", *others):
-        if getattr(spec, option) not in (None, False):
-            problem = f"--{option.replace('_', '-')} cannot be chosen for {what}"
-            raise InvalidOption(problem, hint="Leave it out. --head picks what is drawn.")
+    names = "heads", "d_model", "layers", "tokenizer", "vocab", *others
+    refuse_changed(spec, names, f"cannot be chosen for {what}", "Leave it out. --head picks what is drawn.")
 
 
 def folder_name(folder: Path) -> str:

@@ -22,6 +22,7 @@ from attnviz.models.decomposition import Decomposable
 from attnviz.models.huggingface.files import FETCHED, PROCESSORS, ModelFiles, configuration, find_files, knows_chats
 from attnviz.models.loading import WRITERS, ModelReference, digest, folder_name, refuse_sizes
 from attnviz.models.protocols import Ablatable, AttentionModel, Classifies, Generates, Traceable
+from attnviz.options import refuse_changed
 from attnviz.specs import ModelOptions, PretrainedOptions
 from attnviz.store.cache import remember
 
@@ -95,10 +96,8 @@ class HuggingFaceReference(ModelReference):
 
         device, writes = pick(self.spec.device), self.extras.generate is not None
         reads_images = any(isinstance(each, Photo) for each in texts)
-        for option in OF_TEXTS if reads_images else ():
-            if getattr(self.spec, option, None) or getattr(self.extras, option, None):
-                problem = f"--{option.replace('_', '-')} is for texts, and {self} reads an image, always all of it"
-                raise InvalidOption(problem, hint="Leave it out.")
+        for options in (self.spec, self.extras) if reads_images else ():
+            refuse_changed(options, OF_TEXTS, f"is for texts, and {self} reads an image, always all of it")
         answers = "none" if self.answers is None else _choose_head(self.list_classes(), self.answers)
         head: HeadKind = "images" if reads_images else "tokens" if writes else answers
         kinds: dict[HeadKind, type[HuggingFaceModel]] = {
