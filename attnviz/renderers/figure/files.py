@@ -10,6 +10,7 @@ from attnviz.renderers.figure.style import AUTO, PAPER, colour_map, drawing
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from functools import partial
 from io import BytesIO
 from math import floor, sqrt
 from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
@@ -38,21 +39,6 @@ Planned: TypeAlias = "FigurePlan | Sketch"
 Kind = Literal["png", "svg", "pdf"]
 
 
-def png(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
-    """Yield each picture's file name and pixels. Raises InvalidOption, TooLarge."""
-    return _pictures(report, look, "png")
-
-
-def svg(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
-    """Yield each picture's file name and vectors; texts are outlines. Raises InvalidOption, TooLarge."""
-    return _pictures(report, look, "svg")
-
-
-def pdf(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
-    """Yield each picture's file name and vectors; fonts are embedded. Raises InvalidOption, TooLarge."""
-    return _pictures(report, look, "pdf")
-
-
 def check_look(look: FigureStyle) -> None:
     """Check the name of the colour map. Raises InvalidOption for one that does not exist."""
     if look.cmap != AUTO:
@@ -75,6 +61,12 @@ def _pictures(report: Report, look: FigureStyle, kind: Kind) -> Iterator[tuple[s
     check_look(look)
     plans = [plan_picture(picture, report, look) for picture in report.pictures]
     return ((f"{each.name}.{kind}", _content(each, report, look, kind)) for each in plans)
+
+
+# Each yields each picture's file name and what the file holds. Raises InvalidOption, TooLarge.
+png = partial(_pictures, kind="png")
+svg = partial(_pictures, kind="svg")  # texts are outlines
+pdf = partial(_pictures, kind="pdf")  # fonts are embedded
 
 
 def plan_picture(picture: Picture, report: Report, look: FigureStyle) -> Planned:
