@@ -101,8 +101,7 @@ class Stream:
         # gradient of each score in the row of its key, and the parts at a token are the parts of its score.
         (scores,) = _score_keys(block, head, query, block.attention.key)
         found = self._split(scores[attendable].sum(), block.state, head.layer)
-        if (bias := self.bias_of(head, query)) is not None:
-            found.constants[:] += bias
+        found.constants[:] += self.bias_of(head, query)
         weights = soften(found.totals, attendable.numpy())
         missed = float(np.abs(weights - self.weights_of(head, query)).max())
         self._check(missed, WEIGHT_TOLERANCE, f"the weights of head {head}")
@@ -120,10 +119,10 @@ class Stream:
         """Return the model's own weights of a query."""
         return _to_numpy(self.blocks[head.layer].attention.weights[head.head, query])
 
-    def bias_of(self, head: HeadName, query: int) -> PerToken | None:
-        """Return what is added to a query's scores whatever the keys hold, such as by distance; None for nothing."""
+    def bias_of(self, head: HeadName, query: int) -> PerToken | float:
+        """Return what is added to a query's scores whatever the keys hold, such as by distance; 0 for nothing."""
         bias = self.blocks[head.layer].attention.bias
-        return None if bias is None else _to_numpy(bias[head.head, query])
+        return 0.0 if bias is None else _to_numpy(bias[head.head, query])
 
     def score_keys(
         self, head: HeadName, query: int, states: Iterable[Float[Tensor, "token d_model"]]
@@ -144,8 +143,7 @@ class Stream:
                     block.module(*args, **kwargs)
             except KeysFound as keys:
                 found.append(_to_numpy(_score_keys(block, head, query, keys.args[0])))
-        bias = self.bias_of(head, query)
-        return np.concatenate(found) + (0 if bias is None else bias)
+        return np.concatenate(found) + self.bias_of(head, query)
 
     def attend_without(
         self, head: HeadName, query: int, writers: Sequence[Writer]
