@@ -50,7 +50,16 @@ def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: S
         described = described[: N_DESCRIBED // 2] + described[-N_DESCRIBED // 2 :]
     device = pick(spec.device)
     with enough_memory(), seeded(spec.seed):
-        config = _make_config(spec, len(vocabulary), kinds)
+        encoder = EncoderConfig(
+            n_words=len(vocabulary),
+            d_model=spec.d_model,
+            n_heads=spec.heads,
+            n_layers=spec.layers,
+            d_feed_forward=FEED_FORWARD * spec.d_model,
+            norm=spec.norm,
+            max_distance=spec.max_distance,
+        )
+        config = ClassifierConfig(encoder, kinds, spec.pool)
         classifier = Classifier(config, spec.dropout, reach=spec.max_tokens or 0).to(device)
         training = Training(classifier, training_texts, held_texts, spec)
     return Run(vocabulary, training, described)
@@ -68,19 +77,6 @@ def choose_held_out(labels: Int[np.ndarray, " text"], share: float) -> Int[np.nd
         n_held = min(max(1, round(share * len(own))), len(own) - 1)
         chosen.append(own[len(own) - n_held :])
     return np.concatenate(chosen)
-
-
-def _make_config(spec: TrainSpec, n_words: int, labels: tuple[str, ...]) -> ClassifierConfig:
-    encoder = EncoderConfig(
-        n_words=n_words,
-        d_model=spec.d_model,
-        n_heads=spec.heads,
-        n_layers=spec.layers,
-        d_feed_forward=FEED_FORWARD * spec.d_model,
-        norm=spec.norm,
-        max_distance=spec.max_distance,
-    )
-    return ClassifierConfig(encoder, labels, spec.pool)
 
 
 def _name_labels(labels: Sequence[int]) -> tuple[str, ...]:
