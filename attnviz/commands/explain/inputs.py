@@ -12,7 +12,6 @@ from attnviz.options import refuse_changed
 
 PICTURES = ("explanation", "steps-*")  # what figures are called
 OF_ANSWERS = ("answer", "against")
-BY_HAND_ONLY = ("causal",)
 HEAD = re.compile(r"[0-9]+\.[0-9]+")
 
 
@@ -43,7 +42,7 @@ def check_answering(spec: ExplainSpec, reference: ModelReference) -> ModelRefere
     """
     reference = reference.answering(Decomposable)
     reference.check(Decomposable if spec.head is None else AttentionModel)
-    refuse_changed(spec, BY_HAND_ONLY, "is for --by-hand")
+    refuse_changed(spec, ("causal",), "is for --by-hand")
     if spec.head is None:
         refuse_changed(spec, ("query",), "asks for one look of a head: say which with --head 18.6, or --by-hand")
     else:

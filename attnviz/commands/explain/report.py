@@ -134,7 +134,6 @@ def _data(title: str, found: VerifiedTrace) -> Mapping[str, object]:
         "layer": found.layer,
         "normed": found.normed,
         **asdict(found.trace),
-        "tokens": asdict(found.trace.tokens),
         "concatenated": found.trace.concatenated,
         "output": found.trace.output,
         "model_output": found.model_output,
