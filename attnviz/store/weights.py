@@ -25,11 +25,10 @@ from attnviz.bounded import check_file_size, describe_os_error, find_mark, open_
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidRecord, raising
 from attnviz.store import shorten_path
-from attnviz.store.matrix import measure_matrix, read_matrix, split_rows
+from attnviz.store.matrix import Names, measure_matrix, read_matrix, split_rows
 from attnviz.store.tensors import read_header
 
 FileKind = Literal["record", "npy", "npz", "torch", "safetensors", "text", "json"]
-Names = tuple[str, ...]
 READ = "Weights are read from .npy, .npz, .pt, .safetensors, .json and .csv; numpy.save writes a .npy."
 PICKLED = "Save numbers alone: numpy.save(path, array), or torch.save(tensor, path)."
 PIVOT = "Give a row for each query: pandas.DataFrame.pivot makes one; of a graph give (edge_index, alpha)."
