@@ -166,9 +166,8 @@ class ConvertedReference(PackagedReference):
         # weights, 538 MB of SmolLM2 and .43 CPU seconds, are left to who loads them, which works out their sha256.
         for file in sorted(folder.iterdir()):
             known = written.get(file.name, {}).get("sha256")
-            if file.name in (MANIFEST, WEIGHTS) or (known and is_file(file) and compute_sha256(file) == known):
-                continue
-            raise InvalidModel(f"{file} is not as it was when {folder.name} was converted", hint=REMOVE)
+            if file.name not in (MANIFEST, WEIGHTS) and not (known and is_file(file) and compute_sha256(file) == known):
+                raise InvalidModel(f"{file} is not as it was when {folder.name} was converted", hint=REMOVE)
         found = find_files(folder, "", self.spec.max_memory)
         return replace(found, origin=self.packaged.origin, sha256=written[WEIGHTS]["sha256"])
 
