@@ -138,15 +138,13 @@ class Heatmap:
         """Return what each allowed cell of a row holds if all hold the same: 1/n, or of what is counted of the row."""
         if self.equal is not None:
             return self.equal
-        equal: PerRow = (1 / np.maximum(self.allowed.sum(axis=1), 1)).astype(np.float32)
-        return equal
+        return np.asarray(1 / np.maximum(self.allowed.sum(axis=1), 1), dtype=np.float32)
 
     def shade(self, scale: Scale) -> Cells:
         """Return the number that the colour of each cell shows: a multiple of an equal share, or the value itself."""
         if not scale.family.is_multiple:
             return self.values
-        shares: Cells = self.values / self.equal_share[:, None]
-        return shares
+        return np.asarray(self.values / self.equal_share[:, None])
 
 
 @dataclass(frozen=True)

@@ -56,14 +56,12 @@ def f1(confusion: Confusion) -> Float[np.ndarray, " label"]:
     """
     right = 2.0 * np.diag(confusion)
     there = confusion.sum(axis=0) + confusion.sum(axis=1)
-    scores: Float[np.ndarray, " label"] = np.divide(right, there, out=np.zeros_like(right), where=there > 0)
-    return scores
+    return np.asarray(np.divide(right, there, out=np.zeros_like(right), where=there > 0))
 
 
 def find_occurring_labels(confusion: Confusion) -> Bool[np.ndarray, " label"]:
     """Return which labels are gold or predicted anywhere."""
-    there: Bool[np.ndarray, " label"] = (confusion.sum(axis=0) + confusion.sum(axis=1)) > 0
-    return there
+    return np.asarray((confusion.sum(axis=0) + confusion.sum(axis=1)) > 0)
 
 
 def macro_f1(confusion: Confusion) -> float:

@@ -137,8 +137,7 @@ class Factors:
 
     def select_keys(self, head: int) -> Float32[np.ndarray, "key d_head"]:
         """Return the keys of a head, which it may share with others."""
-        keys: Float32[np.ndarray, "key d_head"] = self.key[head * len(self.key) // len(self.query)]
-        return keys
+        return np.asarray(self.key[head * len(self.key) // len(self.query)])
 
     def walk(self, head: int, several: Iterable[Queries]) -> Iterator[WalkedRows]:
         """Walk over one head; see `AttentionMaps.walk`. Raises InvalidRecord where rows are no distribution."""

@@ -96,8 +96,7 @@ class Numbers:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return each row by the names of its columns."""
-        found: list[dict[str, Any]] = self.table.to_pylist()
-        return found
+        return list(self.table.to_pylist())
 
     def cells(self) -> Iterator[Sequence[Any]]:
         """Yield the names of the columns, then the values of each row."""

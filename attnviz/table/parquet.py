@@ -36,8 +36,7 @@ def encode_table(table: pa.Table, about: Mapping[str, str]) -> bytes:
     parquet.write_table(
         named, sink, compression="zstd", use_dictionary=others, use_byte_stream_split=numbers, write_statistics=False
     )
-    written: bytes = sink.getvalue().to_pybytes()
-    return written
+    return bytes(sink.getvalue())
 
 
 def read_table(

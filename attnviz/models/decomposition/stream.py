@@ -54,8 +54,7 @@ class Parts:
     @property
     def totals(self) -> PerToken:
         """Sum the contributions of all writers at each token."""
-        found: PerToken = self.embedding + self.heads.sum(axis=(0, 1)) + self.mlps.sum(axis=0) + self.constants
-        return found
+        return np.asarray(self.embedding + self.heads.sum(axis=(0, 1)) + self.mlps.sum(axis=0) + self.constants)
 
 
 class KeysFound(Exception):
@@ -259,8 +258,8 @@ def soften(scores: Float64[np.ndarray, "*row token"], attendable: Bool[np.ndarra
 def _score_keys(block: StreamBlock, head: HeadName, query: int, key: Tensor) -> Float64[Tensor, "text token"]:
     """Return a query's scores, the query held, without what is added by distance."""
     of_query = block.attention.query.detach()[0, head.head, query].cpu().double()
-    scores: Tensor = key[:, block.group_of(head.head, key[0])].cpu().double() @ of_query * block.attention.scale
-    return scores
+    of_group = key[:, block.group_of(head.head, key[0])].cpu().double()
+    return torch.as_tensor(of_group @ of_query * block.attention.scale)
 
 
 def _to_numpy(tensor: Tensor) -> Float64[np.ndarray, "..."]:
