@@ -7,7 +7,7 @@ import logging
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, chdir, contextmanager, nullcontext
+from contextlib import chdir, contextmanager, nullcontext
 from difflib import get_close_matches
 from functools import cache
 from importlib.util import find_spec
@@ -151,11 +151,8 @@ def drawing(theme: Theme = PAPER, svg_text: bool = False) -> Iterator[None]:
     for file in FONT_FILES.values():
         if str(file) not in known:  # matplotlib forgets them where it makes its list of fonts anew
             fontManager.addfont(file)
-    with ExitStack() as stack:
-        stack.enter_context(warnings.catch_warnings())
-        warnings.filterwarnings("ignore", category=mpl.MatplotlibDeprecationWarning)
+    with warnings.catch_warnings(action="ignore", category=mpl.MatplotlibDeprecationWarning), mpl.rc_context():
         warnings.filterwarnings("ignore", message="Glyph ", category=UserWarning)
-        stack.enter_context(mpl.rc_context())
         ours = {**mpl.rcParamsDefault, **STYLE}
         # Only what is not so already: each setting that is set is validated, which takes longer than looking.
         unlike = (name for name in ours if name != "backend" and mpl.rcParams[name] != ours[name])
