@@ -63,22 +63,29 @@ class Question:
 
 
 @dataclass(frozen=True, eq=False)
-class Attribution:
+class MethodScores:
     """A signed score per token: above 0 speaks for the target, below 0 against it.
 
     Where the scores of a method add up, `total` is what they and `others` (shares that belong to no token, by what they
-    are of) add up to. Raises InvalidRecord where a number is not finite or the scores do not add up.
+    are of) add up to.
     """
 
-    method: str
-    tokens: Tokens
     scores: Scores
-    target: Target
-    provenance: Provenance
     n_passes: int  # forward passes that it took, a backward pass counted as two
     total: float | None = None
     others: tuple[tuple[str, float], ...] = ()
     signed: bool = True  # False: the scores are sizes and take no sides
+    not_held: tuple[str, ...] = ()  # why they may not add up
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Attribution(MethodScores):
+    """The same, and of what they are. Raises InvalidRecord where a number is not finite or they do not add up."""
+
+    method: str
+    tokens: Tokens
+    target: Target
+    provenance: Provenance
 
     def __post_init__(self) -> None:
         if self.scores.shape != (len(self.tokens),) or not np.isfinite(self.scores).all():

@@ -13,7 +13,8 @@ from torch import Tensor
 from attnviz.errors import InvalidModel, InvalidText
 from attnviz.models.attribution.held import HeldPass
 from attnviz.models.attribution.operators import AttendingCall, WordInputs, attending
-from attnviz.models.attribution.subject import MethodScores, Subject
+from attnviz.models.attribution.subject import Subject
+from attnviz.records.attribution import MethodScores
 
 BACKWARD = 2  # forward passes that a backward pass takes as long as
 NO_ATTENTION = "attnviz.record says what of its attention can be seen."

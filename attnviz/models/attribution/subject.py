@@ -17,7 +17,7 @@ from attnviz.models.device import enough_memory
 from attnviz.models.predicting import batch_by_length, check_finite, read_logits
 from attnviz.records import Provenance, Tokens
 from attnviz.records.answers import AnswerInfo, AnswerKind
-from attnviz.records.attribution import AnswerForm, Attribution, Question, Scores, Target
+from attnviz.records.attribution import AnswerForm, Attribution, MethodScores, Question, Target
 from attnviz.registry import find, load, suggest_name
 
 MAX_NAMED = 5  # answers in a message
@@ -99,26 +99,15 @@ class Subject:
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class MethodScores:
-    """A score per token. Where they add up, `total` is the logit and `others` are the shares of no token."""
-
-    scores: Scores
-    n_passes: int
-    total: float | None = None
-    others: tuple[tuple[str, float], ...] = ()
-    signed: bool = True  # whether a score below 0 speaks against the answer
-    not_held: tuple[str, ...] = ()  # why it may not add up
-
-
 def attribute(subject: Subject, method: str) -> Attribution:
     """Score tokens by a method of this name. Raises InvalidOption for an unknown name, InvalidModel where a method
     that adds up does not, with what in the model is to blame.
     """
     found: MethodScores = load(find(METHODS, method, "method"))(subject)
     try:
-        said = {name: value for name, value in vars(found).items() if name != "not_held"}
-        return Attribution(method, subject.tokens, target=subject.target, provenance=subject.provenance, **said)
+        return Attribution(
+            method=method, tokens=subject.tokens, target=subject.target, provenance=subject.provenance, **vars(found)
+        )
     except AttnvizError as error:
         blamed = f"; not linear even when held: {', '.join(found.not_held[:4])}" if found.not_held else ""
         raise InvalidModel(f"{error}{blamed}", hint=ANY_MODEL) from error
