@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,10 +43,8 @@ def open_hub(repository: str, wanted: Wanted, name: str = "") -> Source:
     import datasets  # takes a second, and only after the hub or the cache was found
 
     notices = (f"{name}: {offline}, so the copy in the cache is used",) if offline else ()
-    hubs = (constants, datasets.config)  # both libraries read it before each request
-    with ExitStack() as stack:
-        for hub in hubs if offline else ():
-            stack.enter_context(mock.patch.object(hub, "HF_HUB_OFFLINE", True))
+    switch = partial(mock.patch.object, attribute="HF_HUB_OFFLINE", new=bool(offline))
+    with switch(constants), switch(datasets.config):  # both libraries read it before each request
         return as_source(_load(name, repository), wanted, name, notices)
 
 
