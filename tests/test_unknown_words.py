@@ -4,13 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.commands.attribute.spec import AttributeSpec
-from attnviz.commands.compare.spec import CompareSpec
-from attnviz.commands.heatmap.spec import HeatmapSpec
-from attnviz.commands.survey.spec import SurveySpec
-from attnviz.commands.train.spec import PredictSpec
 from attnviz.errors import InvalidText
-from attnviz.options import build
 from attnviz.report import Report
 from attnviz.running import Progress, Result
 from tests.events import data, report, result
@@ -37,17 +31,17 @@ def test_a_text_of_unknown_words_has_no_label() -> None:
 
 
 def predict_texts(*texts: str) -> Result:
-    return result(predict(build(PredictSpec, text=texts)))
+    return result(predict(text=texts))
 
 
 def test_what_is_not_judged_counts_for_no_accuracy(tmp_path: Path) -> None:
     file = tmp_path / "texts.csv"
     file.write_text("text,label\na good film,1\n这部电影,0\na bad film,0\n", encoding="utf-8")
-    predicted = result(predict(build(PredictSpec, dataset=str(file))))
+    predicted = result(predict(dataset=str(file)))
     found = data(predicted)
     assert (found["scored"], found["texts"]) == (2, 3)
     assert "1 of 3 texts is not judged" in notes(report(predicted))
-    compared = result(compare(build(CompareSpec, models=("single", "multi"), dataset=str(file), out=str(tmp_path))))
+    compared = result(compare(models=("single", "multi"), dataset=str(file), out=str(tmp_path)))
     assert data(compared)["models"][0]["accuracy"] == 1.0
     assert " of 2 judged (others: half unknown) and single" in notes(report(compared))
 
@@ -61,7 +55,7 @@ def test_models_that_all_know_no_word_are_not_compared(tmp_path: Path) -> None:
 
 def test_a_model_that_knows_no_word_is_not_compared(tmp_path: Path) -> None:
     """Its maps of 8 [UNK] stood beside those of a model that reads Chinese, and the heads of both were called alike."""
-    events = list(compare(build(CompareSpec, models=("single", "multi-zh"), text=(STRANGE,), out=str(tmp_path))))
+    events = list(compare(models=("single", "multi-zh"), text=(STRANGE,), out=str(tmp_path)))
     found = result(iter(events))
     assert [each["name"] for each in data(found)["models"]] == ["multi-zh"]
     assert not (tmp_path / "single.safetensors").exists()
@@ -70,26 +64,26 @@ def test_a_model_that_knows_no_word_is_not_compared(tmp_path: Path) -> None:
 
 
 def compare_text(text: str, out: Path) -> Report:
-    return report(result(compare(build(CompareSpec, models=("single", "multi"), text=(text,), out=str(out)))))
+    return report(result(compare(models=("single", "multi"), text=(text,), out=str(out))))
 
 
 def test_an_answer_to_unknown_words_is_not_explained(tmp_path: Path) -> None:
     with pytest.raises(InvalidText, match=r"8 of 8 tokens of .* are not in the model's vocabulary"):
-        list(attribute(build(AttributeSpec, text=(STRANGE,), out=str(tmp_path))))
-    card = result(attribute(build(AttributeSpec, text=(STRANGE, "a good film", "a bad film"), card=True)))
+        list(attribute(text=(STRANGE,), out=str(tmp_path)))
+    card = result(attribute(text=(STRANGE, "a good film", "a bad film"), card=True))
     assert any("1 of 3 texts is left out" in notice for notice in card.notices)
     with pytest.raises(InvalidText, match="nothing is left"):
-        list(attribute(build(AttributeSpec, text=(STRANGE,), card=True)))
+        list(attribute(text=(STRANGE,), card=True))
 
 
 def test_heads_get_no_names_from_unknown_words(tmp_path: Path) -> None:
     for text, names in ((STRANGE, {"-"}), (LESS, None)):
-        found = report(result(heatmap(build(HeatmapSpec, text=(text,), out=str(tmp_path / "maps")))))
+        found = report(result(heatmap(text=(text,), out=str(tmp_path / "maps"))))
         (table,) = (table for table in found.tables if table.role == "heads")
         looks = {row[[column.header for column in table.columns].index("looks at")] for row in table.rows}
         assert looks == names if names else "-" not in looks
         assert ("heads get no names" in notes(found)) == bool(names)
     for text, is_labelled in ((STRANGE, False), ("a good film about the sea", True)):
-        spec = build(SurveySpec, text=(text,) * 12, model="multi:8", out=str(tmp_path / text[:3]))
-        labels = [head["label"] for head in data(result(survey(spec)))["heads"]]
+        surveyed = result(survey(text=(text,) * 12, model="multi:8", out=str(tmp_path / text[:3])))
+        labels = [head["label"] for head in data(surveyed)["heads"]]
         assert any(labels) == is_labelled

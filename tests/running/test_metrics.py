@@ -9,15 +9,12 @@ from typing import Any
 
 import pytest
 
-from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.commands.lesson.content import describe_model
-from attnviz.commands.survey.spec import SurveySpec
 from attnviz.commands.train.model_card import card_report
 from attnviz.commands.train.run import CARD
 from attnviz.errors import InvalidModel
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.loading import find_model
-from attnviz.options import build
 from attnviz.records.answers import History, Point
 from attnviz.records.head_names import NO_NAME
 from attnviz.renderers.documents.markdown import document
@@ -102,16 +99,14 @@ def test_a_head_has_one_name_whoever_is_asked(model: str, tmp_path: Path, monkey
     monkeypatch.setattr("attnviz.commands.survey.facts.N_RANDOM", 2)  # the names are of the model's own measuring
     at, text = str(SHIPPED / model), "the film was not good but the acting saved it ( and the plot )"
     names = [str(row[2]) for row in table(card_report(load_metrics(SHIPPED / model)), "heads").rows]
-    shown = report(
-        result(heatmap(build(HeatmapSpec, model=at, text=(text,), format=("html",), out=str(tmp_path / "a"))))
-    )
+    shown = report(result(heatmap(model=at, text=(text,), format=("html",), out=str(tmp_path / "a"))))
     (picture,) = page_content(tmp_path / "a/attention.html")["pictures"]
     first = " ".join(note.text for note in shown.notes if note.leads)
     assert [name for name in names if name != NO_NAME and name not in first] == []
     opened: Any = find_model(ModelOptions(model=at)).open(())
     layers = describe_model(opened, Document(text, "a", "a"))["layers"]
-    asked = build(SurveySpec, model=at, dataset="sample", split="train[:9]", null=("random",), out=str(tmp_path / "b"))
-    surveyed = report(result(survey(asked)))
+    asked = {"model": at, "dataset": "sample", "split": "train[:9]", "null": ("random",), "out": str(tmp_path / "b")}
+    surveyed = report(result(survey(**asked)))
     for read in (
         load(tmp_path / "a/attention.safetensors").known_heads,
         [each.note for picture in shown.pictures if isinstance(picture, HeatmapGrid) for each in picture.maps],

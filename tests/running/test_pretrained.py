@@ -8,7 +8,6 @@ import pytest
 from attnviz import store
 from attnviz.commands.batch.jobs import Job
 from attnviz.commands.batch.workers import run_job
-from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.options import build
@@ -30,12 +29,12 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def compared(*names: str | Path, out: Path, **settings: Any) -> Result:
-    return result(compare(build(CompareSpec, models=tuple(map(str, names)), out=str(out), **settings)))
+    return result(compare(models=tuple(map(str, names)), out=str(out), **settings))
 
 
 def test_cross_attention_is_drawn_with_both_texts(models: dict[str, Path], tmp_path: Path) -> None:
-    spec = build(HeatmapSpec, model=str(models["bart"]), text=(TEXT,), target_text="it was good", out=str(tmp_path))
-    drawn = result(heatmap(spec))
+    asked = {"model": str(models["bart"]), "text": (TEXT,), "target_text": "it was good", "out": str(tmp_path)}
+    drawn = result(heatmap(**asked))
     maps = store.load(tmp_path / "attention.safetensors")
     assert not maps.self_attention
     assert maps.queries.pieces[-3:] == ("it", "was", "good")
@@ -70,7 +69,7 @@ def test_layers_are_called_by_the_models_numbers(tmp_path: Path) -> None:
     folder = made.saved(tmp_path / "jamba", "jamba", **settings)
     out = tmp_path / "out"
     asked: dict[str, Any] = {"model": str(folder), "text": ("the cat sat",), "out": str(out), "rollout": True}
-    drawn = result(heatmap(build(HeatmapSpec, **asked, layer=("3",), head=("0",))))
+    drawn = result(heatmap(**asked, layer=("3",), head=("0",)))
     assert {file.name for file in drawn.files} == {"layer-3-head-0.png", "rollout.png", "attention.safetensors"}
     pictures = {picture.name: picture.title for picture in report(drawn).pictures}
     assert pictures["layer-3-head-0"] == "layer 3, head 0"
@@ -82,7 +81,7 @@ def test_layers_are_called_by_the_models_numbers(tmp_path: Path) -> None:
     assert any(text.startswith("In layers 0 and 2 of the model's 4 no attention") for text in said)
     assert store.load(out / "attention.safetensors").layer_numbers == (1, 3)
     with pytest.raises(InvalidSelection, match=r"no layer 2\. There are layers 1, 3"):
-        [*heatmap(build(HeatmapSpec, **asked, layer=("2",)))]
+        [*heatmap(**asked, layer=("2",))]
     found = compared(folder, folder, out=tmp_path / "both", text=("the cat sat",), layer=("1-3",))
     assert {"maps-layer-1", "maps-layer-3"} <= {picture.name for picture in report(found).pictures}
     costs = next(table for table in report(found).tables if table.name == "costs")
@@ -102,7 +101,7 @@ def test_what_a_model_wrote_is_drawn_and_named(tmp_path: Path) -> None:
         run_job(job, tmp_path)
     first, second = (content(tmp_path / job.name) for job in jobs)
     with pytest.raises(InvalidOption, match="--generate needs all weights, which --factored does not keep"):
-        list(heatmap(build(HeatmapSpec, **asked, factored=True, out=str(tmp_path / "c"))))
+        list(heatmap(**asked, factored=True, out=str(tmp_path / "c")))
     assert first.keys() == second.keys()
     assert [name for name in first if first[name] != second[name]] == []
     maps = store.read_record(first["attention.safetensors"], "record")

@@ -12,9 +12,7 @@ import pytest
 
 from attnviz import bounded as inputs
 from attnviz.commands.batch.configs import load_all
-from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.errors import InvalidConfig, InvalidOption, InvalidSource
-from attnviz.options import build
 from attnviz.specs import TextOptions
 from attnviz.text import Corpus, load_corpus, resolve_argument
 from tests.events import report, result
@@ -182,16 +180,16 @@ def test_a_text_that_is_the_name_of_a_file_is_the_file(here: Path) -> None:
     """Its name was drawn: "a . txt"."""
     Path("a.txt").write_text("not a good film\n", encoding="utf-8")
     Path("many.csv").write_text("text\na\n", encoding="utf-8")
-    found = result(heatmap(build(HeatmapSpec, inline_text="a.txt", out=str(here / "out"))))
+    found = result(heatmap(inline_text="a.txt", out=str(here / "out")))
     assert "not a good film" in report(found).title
     assert "4 tokens" in report(found).subtitle
     assert found.notices[0] == "reading the text in the file a.txt; --text a.txt takes its name as words"
-    many = result(heatmap(build(HeatmapSpec, inline_text="many.csv", out=str(here / "many"))))
+    many = result(heatmap(inline_text="many.csv", out=str(here / "many")))
     assert "“a”" in report(many).title
     assert many.notices[0] == "reading the data set many.csv; --text many.csv takes its name as words"
     with pytest.raises(InvalidOption, match=r"many\.csv and --dataset sample exclude each other"):
-        heatmap(build(HeatmapSpec, inline_text="many.csv", dataset="sample"))
-    words = result(heatmap(build(HeatmapSpec, text=("a.txt",), out=str(here / "words"))))
+        heatmap(inline_text="many.csv", dataset="sample")
+    words = result(heatmap(text=("a.txt",), out=str(here / "words")))
     assert "3 tokens" in report(words).subtitle
 
 

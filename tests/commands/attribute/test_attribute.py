@@ -13,10 +13,8 @@ from PIL import Image
 
 from attnviz.commands.attribute.card import FRACTIONS, first_tokens, kendall
 from attnviz.commands.attribute.card_report import CHANCE, NUMBERS, card_report, write_verdicts
-from attnviz.commands.attribute.spec import AttributeSpec
 from attnviz.errors import InvalidOption
 from attnviz.models.attribution import METHODS
-from attnviz.options import build
 from attnviz.records import Provenance
 from attnviz.renderers.terminal.show import Screen, lines
 from attnviz.report import Heatmap, Report
@@ -31,7 +29,7 @@ TEXT = "a boring plot, but a wonderful cast saves it"
 
 
 def events(**settings: object) -> list[Progress | Result]:
-    return list(attribute(build(AttributeSpec, **settings)))
+    return list(attribute(**settings))
 
 
 def report(**settings: object) -> Report:

@@ -15,7 +15,7 @@ from attnviz.commands.batch.manifests import from_file, job_from_manifest, to_by
 from attnviz.commands.batch.workers import fingerprint, read_job, run_job
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.heatmap.spec import HeatmapSpec
-from attnviz.commands.train.spec import PredictSpec, VocabSpec
+from attnviz.commands.train.spec import PredictSpec
 from attnviz.errors import InvalidConfig
 from attnviz.measures.concentration import entropy
 from attnviz.options import build, replace_values
@@ -214,7 +214,7 @@ def test_another_text_of_the_data_set_matters_to_a_model_that_is_made_of_it(tmp_
 
 
 def test_a_vocabulary_is_an_input(tmp_path: Path) -> None:
-    made = result(vocab(build(VocabSpec, dataset="sample", size=50, out=str(tmp_path))))
+    made = result(vocab(dataset="sample", size=50, out=str(tmp_path)))
     spec = build(HeatmapSpec, text=(TEXT,), model="random:2", vocab=str(tmp_path))
     before = read_job(job(spec), Path("out")).sha256()["vocabulary"]
     assert before == hashlib.sha256(made.files[0].read_bytes()).hexdigest()

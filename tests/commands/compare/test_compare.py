@@ -8,13 +8,11 @@ import pytest
 
 from attnviz import store
 from attnviz.commands.compare.comparison import without_markers
-from attnviz.commands.compare.spec import CompareSpec
 from attnviz.errors import InvalidOption
 from attnviz.measures.concentration import entropy
 from attnviz.models import tokenizer
 from attnviz.models.checkpoint import Checkpoint, Classifier, ClassifierConfig, save_checkpoint
 from attnviz.models.encoder import EncoderConfig
-from attnviz.options import build
 from attnviz.running import Progress, Result
 from attnviz.specs import VocabularyOptions
 from tests.events import data, report, result
@@ -26,8 +24,7 @@ TEXT = "not a good film , but the acting saves it"
 
 
 def outcome(tmp_path: Path, *models: str, **settings: Any) -> Result:
-    spec = build(CompareSpec, models=models or ("single", "multi"), out=str(tmp_path / "out"), **settings)
-    return result(compare(spec))
+    return result(compare(models=models or ("single", "multi"), out=str(tmp_path / "out"), **settings))
 
 
 def test_the_numbers_are_those_of_the_records(tmp_path: Path) -> None:
@@ -44,8 +41,8 @@ def test_the_numbers_are_those_of_the_records(tmp_path: Path) -> None:
 
 
 def test_several_texts_have_intervals_and_are_counted(tmp_path: Path) -> None:
-    spec = build(CompareSpec, models=("single", "multi"), dataset="sample", split="test", out=str(tmp_path / "out"))
-    first, *done, last = compare(spec)
+    asked: dict[str, Any] = {"models": ("single", "multi"), "dataset": "sample", "split": "test"}
+    first, *done, last = compare(**asked, out=str(tmp_path / "out"))
     assert isinstance(first, Progress)
     assert (first.done, first.total, first.what) == (0, 20, "texts")
     texts = [each for each in done if isinstance(each, Progress) and each.what == "texts"]
@@ -86,8 +83,7 @@ def test_a_model_compared_with_itself_differs_in_nothing(index: str, reason: str
 def test_a_text_that_stands_there_twice_counts_once(tmp_path: Path) -> None:
     """Each of 6 reviews twice had intervals of 12."""
     reviews = tuple(f"a {word} film" for word in ("good", "bad", "fine", "poor", "dull", "great"))
-    spec = build(CompareSpec, models=("single", "multi:2"), text=reviews * 2, out=str(tmp_path))
-    first, *_, last = compare(spec)
+    first, *_, last = compare(models=("single", "multi:2"), text=reviews * 2, out=str(tmp_path))
     assert first.notices == ("6 of 12 texts are left out: the same text stands there before",)
     assert isinstance(last, Result)
     assert data(last)["texts"]["number"] == 6

@@ -8,7 +8,6 @@ import pytest
 from attnviz import store
 from attnviz.bounded import GIB
 from attnviz.commands.heatmap.spec import HeatmapSpec
-from attnviz.commands.render.spec import RenderSpec
 from attnviz.errors import InvalidOption, InvalidSelection, TooLarge
 from attnviz.measures import measure_maps
 from attnviz.measures.weighing import rollout
@@ -94,7 +93,7 @@ def test_pictures_of_another_record_go_and_what_is_not_ours_stays(spec: HeatmapS
     other = replace_values(spec, text=("another text",), out=f"{spec.figure.out}-other")
     only(other)
     with pytest.raises(InvalidOption, match="holds another record and its pictures"):
-        render(build(RenderSpec, record=f"{other.figure.out}/attention.safetensors", out=spec.figure.out))
+        render(record=f"{other.figure.out}/attention.safetensors", out=spec.figure.out)
 
 
 # --- Records of some layers and heads: where all have no room, and with --factored. Numbers stay the model's own ---
@@ -114,8 +113,7 @@ def room(n_maps: int, less: int = 0) -> float:
 
 def drawn(out: Path, **more: object) -> tuple[Result, AttentionMaps]:
     lists: dict[str, object] = {name: (more[name],) for name in ("layer", "head", "pick", "measure") if name in more}
-    spec = build(HeatmapSpec, text=(LONGER,), out=str(out), dpi=30, **(SIZES | more | lists))
-    (found,) = results(heatmap(spec))
+    (found,) = results(heatmap(text=(LONGER,), out=str(out), dpi=30, **(SIZES | more | lists)))
     return found, store.load(out / store.RECORD)
 
 
@@ -169,9 +167,8 @@ def test_a_number_stands_under_its_right_name(more: dict[str, int] | None, form:
     said = " ".join(block.text for block in report(found).blocks if isinstance(block, Note))
     assert "holds only layer 1 of 3 and head 5 of 8" in said
     assert [each["maps"] for each in page_content(tmp_path / "attention.html")["pictures"]] == [[0]]
-    again = build(RenderSpec, record=str(tmp_path / store.RECORD), out=str(tmp_path / "again"), head=("0",))
     with pytest.raises(InvalidSelection, match=r"no head 0\. There is only head 5"):
-        list(render(again))
+        list(render(record=str(tmp_path / store.RECORD), out=str(tmp_path / "again"), head=("0",)))
 
 
 def test_where_all_have_room_the_record_has_all(tmp_path: Path) -> None:

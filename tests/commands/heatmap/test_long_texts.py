@@ -9,16 +9,13 @@ from safetensors import safe_open
 from attnviz import store
 from attnviz.bounded import GIB
 from attnviz.commands.heatmap import run as heatmap_run
-from attnviz.commands.heatmap.spec import HeatmapSpec
-from attnviz.commands.render.spec import RenderSpec
 from attnviz.errors import InvalidOption, TooLarge
 from attnviz.measures import rows, shown
 from attnviz.models.sizes import Work
-from attnviz.options import build
 from attnviz.records import AttentionMaps, factored, walk
 from attnviz.records.factored import FactoredMaps
 from attnviz.report import Heatmap, Table
-from attnviz.running import Progress, Result
+from attnviz.running import Events, Progress, Result
 from attnviz.specs import FigureOptions, ModelOptions
 from attnviz.views.heatmap import make_report
 from tests.events import report, results
@@ -28,13 +25,14 @@ from tests.starting import heatmap, render
 TEXT = "the film was not good but the acting saved the film and the cast was fine . " * 3
 
 
-def drawn(spec: HeatmapSpec | RenderSpec) -> Result:
-    (found,) = results(heatmap(spec) if isinstance(spec, HeatmapSpec) else render(spec))
+def ask(out: Path, **more: object) -> Events:
+    events: Events = heatmap(**{"text": (TEXT,), "heads": 2, "out": str(out), "dpi": 50, **more})
+    return events
+
+
+def drawn(events: Events) -> Result:
+    (found,) = results(events)
     return found
-
-
-def spec(out: Path, **more: object) -> HeatmapSpec:
-    return build(HeatmapSpec, text=(TEXT,), heads=2, out=str(out), dpi=50, **more)
 
 
 def pictures(folder: Path) -> dict[str, bytes]:
@@ -87,9 +85,9 @@ def room_for_tokens(model: str) -> float:
 
 
 def test_where_weights_have_no_room_q_and_k_are_kept_and_the_numbers_stay(tmp_path: Path) -> None:
-    dense = drawn(spec(tmp_path / "dense"))
-    chosen = drawn(spec(tmp_path / "chosen", factored=True))
-    by_itself = drawn(spec(tmp_path / "by-itself", max_memory=room_for_tokens("multi:2")))
+    dense = drawn(ask(tmp_path / "dense"))
+    chosen = drawn(ask(tmp_path / "chosen", factored=True))
+    by_itself = drawn(ask(tmp_path / "by-itself", max_memory=room_for_tokens("multi:2")))
     assert isinstance(store.load(tmp_path / "chosen" / store.RECORD), FactoredMaps)
     assert not any("no room" in notice for notice in chosen.notices)
     assert any("no room in --max-memory" in notice for notice in by_itself.notices)
@@ -106,7 +104,7 @@ def test_where_weights_have_no_room_q_and_k_are_kept_and_the_numbers_stay(tmp_pa
 
 def test_where_weights_are_too_many_to_be_drawn_q_and_k_are_kept(long: None, tmp_path: Path) -> None:
     """Whoever wants all weights says so, or asks for what needs them."""
-    by_itself, dense = drawn(spec(tmp_path / "by-itself")), drawn(spec(tmp_path / "dense", factored=False))
+    by_itself, dense = drawn(ask(tmp_path / "by-itself")), drawn(ask(tmp_path / "dense", factored=False))
     told = [
         sum("--no-factored keeps all weights" in notice for notice in found.notices) for found in (by_itself, dense)
     ]
@@ -116,22 +114,19 @@ def test_where_weights_are_too_many_to_be_drawn_q_and_k_are_kept(long: None, tmp
     assert kept[0].weights == pytest.approx(kept[1].weights, rel=1e-5)
     (numbers,), (exactly,) = (found.numbers for found in (by_itself, dense))
     assert numbers.values["entropy"] == pytest.approx(exactly.values["entropy"], abs=1e-5)
-    drawn(spec(tmp_path / "one", head=("1",)))
+    drawn(ask(tmp_path / "one", head=("1",)))
     assert store.load(tmp_path / "one" / store.RECORD).head_numbers == (1,)
-    whole, dot = tmp_path / "whole", build(HeatmapSpec, text=(TEXT,), model="dot", out=str(tmp_path / "whole"), dpi=50)
-    for asked in (spec(whole, rollout=True), spec(whole, merge="words"), dot):
-        found = drawn(asked)
+    for asked in ({"rollout": True}, {"merge": "words"}, {"model": "dot", "heads": None}):
+        found = drawn(ask(tmp_path / "whole", **asked))
         assert not any("--no-factored" in notice for notice in found.notices)
         assert not isinstance(store.load(tmp_path / "whole" / store.RECORD), FactoredMaps)
 
 
 def test_a_model_without_q_and_k_says_so(tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match="dot has no q and k"):
-        drawn(build(HeatmapSpec, text=(TEXT,), model="dot", factored=True, out=str(tmp_path / "out")))
+        drawn(ask(tmp_path / "out", model="dot", heads=None, factored=True))
     with pytest.raises(TooLarge, match=r"allowed are .*; dot has no q and k"):
-        drawn(
-            build(HeatmapSpec, text=(TEXT,), model="dot", max_memory=room_for_tokens("dot"), out=str(tmp_path / "out"))
-        )
+        drawn(ask(tmp_path / "out", model="dot", heads=None, max_memory=room_for_tokens("dot")))
     assert not list(tmp_path.glob("out/*.png"))
 
 
@@ -141,15 +136,15 @@ def test_a_model_without_q_and_k_says_so(tmp_path: Path) -> None:
 )
 def test_what_needs_all_weights_is_refused(more: dict[str, object], said: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match=f"{said} needs all weights"):
-        drawn(spec(tmp_path / "out", factored=True, max_tokens=60, **more))
+        drawn(ask(tmp_path / "out", factored=True, max_tokens=60, **more))
     with pytest.raises(TooLarge, match="2 layers need"):
-        drawn(spec(tmp_path / "out", max_tokens=60, max_memory=room_for_tokens("multi:2"), **more))
+        drawn(ask(tmp_path / "out", max_tokens=60, max_memory=room_for_tokens("multi:2"), **more))
 
 
 def test_an_exact_tile_is_cut_out_of_a_record_of_q_and_k(long: None, tmp_path: Path) -> None:
-    drawn(spec(tmp_path / "whole", factored=True))
+    drawn(ask(tmp_path / "whole", factored=True))
     record = tmp_path / "whole" / store.RECORD
-    tile = drawn(build(RenderSpec, record=str(record), query="30:40", key="2:12", out=str(tmp_path / "tile"), dpi=50))
+    tile = drawn(render(record=str(record), query="30:40", key="2:12", out=str(tmp_path / "tile"), dpi=50))
     maps = store.load(record)
     heads = [block for block in report(tile).blocks if isinstance(block, Heatmap)]
     assert len(heads) == 4
@@ -163,13 +158,13 @@ def test_an_exact_tile_is_cut_out_of_a_record_of_q_and_k(long: None, tmp_path: P
 
 def test_one_head_is_drawn_where_all_together_are_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Weight for weight, and a tile of it: the other's are not worked out."""
-    drawn(spec(tmp_path, factored=True))
+    drawn(ask(tmp_path, factored=True))
     maps = store.load(tmp_path / store.RECORD)
     expected = maps.rows(0, 1, slice(None)).copy()
     monkeypatch.setattr(factored, "MAX_CELLS", 2 * len(maps.queries) * len(maps.keys) - 1)
     for more in ({}, {"query": "10:20", "key": "5:30"}):
-        asked = build(RenderSpec, record=str(tmp_path / store.RECORD), out=str(tmp_path / "one"), head=("1",), **more)
-        told = report(drawn(asked)).data
+        one = render(record=str(tmp_path / store.RECORD), out=str(tmp_path / "one"), head=("1",), **more)
+        told = report(drawn(one)).data
         assert np.array_equal(np.asarray(told["weights"])[0, 0], expected)
         assert np.asarray(told["attendable"]).all()
     with pytest.raises(TooLarge, match="weights are more than"):
@@ -178,16 +173,16 @@ def test_one_head_is_drawn_where_all_together_are_too_many(tmp_path: Path, monke
 
 def test_what_would_be_too_much_is_refused_with_what_works(long: None, tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match="too many to be drawn without the others") as error:
-        drawn(spec(tmp_path / "out", factored=True, drop_first=True))
+        drawn(ask(tmp_path / "out", factored=True, drop_first=True))
     assert "--tokens" in error.value.hint
-    drawn(spec(tmp_path / "whole", factored=True))
+    drawn(ask(tmp_path / "whole", factored=True))
     record = str(tmp_path / "whole" / store.RECORD)
     with pytest.raises(TooLarge, match="and pictures of 4 heads, need"):
-        drawn(build(RenderSpec, record=record, max_memory=0.4, out=str(tmp_path / "again")))
+        drawn(render(record=record, max_memory=0.4, out=str(tmp_path / "again")))
 
 
 def test_a_long_text_is_a_page_and_says_what_its_cells_are(long: None, tmp_path: Path) -> None:
-    found = drawn(spec(tmp_path / "out", factored=True, format=("html", "png", "svg")))
+    found = drawn(ask(tmp_path / "out", factored=True, format=("html", "png", "svg")))
     assert "for 7 rows and 7 columns" in unpack_page(tmp_path / "out" / "attention.html")["content"]
     assert b"mean of 7" in b"".join((tmp_path / "out").joinpath("layer-0-head-0.svg").read_bytes().split(b"\n"))
     assert {path.name for path in found.files} >= {"overview.png", "layer-0-head-1.png", "attention.html"}
@@ -204,14 +199,14 @@ def test_each_layer_of_a_long_text_is_a_step(long: None, tmp_path: Path, monkeyp
         return rows.compute_statistics(maps, layer, **how)
 
     monkeypatch.setattr(shown, "compute_statistics", noting)
-    events = heatmap(spec(tmp_path, layers=2))
+    events = ask(tmp_path, layers=2)
     _, _, second, third = (next(events) for _ in range(4))
     assert isinstance(second, Progress)
     assert isinstance(third, Progress)
     assert (second.done, second.total, second.label, third.label) == (0, 2, "weights of layer 0", "weights of layer 1")
     assert walked == [0]
-    short = build(HeatmapSpec, text=("the film",), heads=2, out=str(tmp_path / "short"), dpi=50)
-    assert {(each.what, each.log) for each in heatmap(short) if isinstance(each, Progress)} == {
+    short = ask(tmp_path / "short", text=("the film",))
+    assert {(each.what, each.log) for each in short if isinstance(each, Progress)} == {
         ("pictures", ()),
         ("texts", ()),
     }

@@ -10,10 +10,8 @@ import pyarrow.parquet as pq
 
 from attnviz.commands.survey import measure
 from attnviz.commands.survey.files import Survey, begin_survey
-from attnviz.commands.survey.spec import SurveySpec
 from attnviz.commands.survey.survey import ModelFacts, SurveyInfo
 from attnviz.models.loading import find_model
-from attnviz.options import build
 from attnviz.running import Result
 from attnviz.specs import ModelOptions
 from attnviz.text import Document
@@ -25,7 +23,7 @@ FAST: dict[str, Any] = {"dataset": "sample", "split": "train[:12]", "null": ("no
 
 def run(out: Path, **options: Any) -> Result:
     """Survey twelve texts of the sample, or what the options say."""
-    return result(survey(build(SurveySpec, out=str(out), **{**FAST, **options})))
+    return result(survey(out=str(out), **{**FAST, **options}))
 
 
 def open_model() -> Any:

@@ -22,7 +22,7 @@ from attnviz.commands.survey.files import MOMENTS, NAME, Survey, load_files
 from attnviz.commands.survey.heads import label_heads, top_words
 from attnviz.commands.survey.measure import MASS_BITS
 from attnviz.commands.survey.report import survey_report
-from attnviz.commands.survey.spec import MergeSpec, SurveySpec, parse_shard
+from attnviz.commands.survey.spec import parse_shard
 from attnviz.commands.survey.survey import OFFSET, SUCCESSOR, WORD, HeadCost, SurveyInfo, SurveyMeasure
 from attnviz.errors import InputError, InvalidModel, InvalidOption, InvalidRecord
 from attnviz.measures import measure_maps
@@ -48,12 +48,12 @@ TEXTS = "texts-00000.parquet"
 
 
 def merged(out: Path, parts: Sequence[Path]) -> Result:
-    return result(merge(build(MergeSpec, parts=tuple(map(str, parts)), out=str(out))))
+    return result(merge(parts=tuple(map(str, parts)), out=str(out)))
 
 
 def leave(out: Path, **options: Any) -> Progress:
     """A survey that is left after six of its texts: how far it said that it was."""
-    events: Any = survey(build(SurveySpec, out=str(out), **{**FAST, **options}))
+    events: Any = survey(out=str(out), **{**FAST, **options})
     reached: Progress = next(event for event in events if isinstance(event, Progress) and event.done >= 6)
     events.close()
     assert len(load_files(out).texts) == 6
@@ -80,7 +80,7 @@ def test_shards_in_any_order_and_a_run_that_was_left_give_the_bytes_of_one_run(t
     for name in ("texts-00000.parquet", "moments.parquet"):
         shutil.copy(tmp_path / "whole" / name, killed / name)
     run(killed, **options)
-    again = [*survey(build(SurveySpec, out=str(tmp_path / "left"), **{**FAST, **options}))]
+    again = [*survey(out=str(tmp_path / "left"), **{**FAST, **options})]
     said = f"{tmp_path}/left holds 6 of 8 texts, which are not measured again; --fresh begins anew"
     assert next(event.notices for event in again if isinstance(event, Progress)) == (said,)
     whole = content(tmp_path / "whole")

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.commands.train.spec import PredictSpec, VocabSpec
 from attnviz.errors import InvalidOption
 from attnviz.models.built_in import SHIPPED
-from attnviz.options import build
 from attnviz.report import Report
 from attnviz.running import Progress, Result
 from attnviz.running.metrics import load_metrics
@@ -27,7 +25,7 @@ EVERY_MODEL = ["single", "multi:2", "multi:4", "multi:8"]
 
 
 def events(**settings: object) -> list[Progress | Result]:
-    return list(predict(build(PredictSpec, **settings)))
+    return list(predict(**settings))
 
 
 def predictions(found: list[Progress | Result]) -> list[Any]:
@@ -159,8 +157,7 @@ def run(folder: Path, settings: dict[str, Any], texts: Any = TEXTS, **options: A
     data = folder.parent / "texts.csv"
     data.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in texts))
     saved(folder, **KIND, **settings)
-    spec = build(PredictSpec, model=str(folder), dataset=str(data), device="cpu", **options)
-    return of.result(predict(spec))
+    return of.result(predict(model=str(folder), dataset=str(data), device="cpu", **options))
 
 
 def test_labels_in_another_order_are_found_by_their_names(tmp_path: Path) -> None:
@@ -232,8 +229,7 @@ def test_a_text_may_have_several_labels_or_none(tmp_path: Path) -> None:
 def counted(folder: Path, texts: str) -> Any:
     """What `vocab` says of a file of these lines."""
     (folder / "all.txt").write_text(texts, encoding="utf-8")
-    spec = build(VocabSpec, dataset=str(folder / "all.txt"), min_frequency=1, out=str(folder / "v"))
-    return of.data(of.result(vocab(spec)))
+    return of.data(of.result(vocab(dataset=str(folder / "all.txt"), min_frequency=1, out=str(folder / "v"))))
 
 
 def test_numbers_are_those_counted_by_hand(tmp_path: Path) -> None:
@@ -246,7 +242,7 @@ def test_the_tokenizer_of_a_model_stays(tmp_path: Path) -> None:
     (tmp_path / "all.txt").write_text("good film", encoding="utf-8")
     (tmp_path / "config.json").write_text("{}", encoding="utf-8")
     with pytest.raises(InvalidOption, match="holds a model"):
-        vocab(build(VocabSpec, dataset=str(tmp_path / "all.txt"), out=str(tmp_path)))
+        vocab(dataset=str(tmp_path / "all.txt"), out=str(tmp_path))
 
 
 def test_every_tenth_text_is_held_out(tmp_path: Path) -> None:
