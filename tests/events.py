@@ -3,7 +3,7 @@
 from typing import Any
 
 from attnviz.report import Report
-from attnviz.running import Events, Progress, Result
+from attnviz.running import Events, Result
 
 
 def result(events: Events) -> Result:
@@ -15,11 +15,6 @@ def result(events: Events) -> Result:
 
 def results(events: Events) -> list[Result]:
     return [event for event in events if isinstance(event, Result)]
-
-
-def said(events: list[Progress | Result]) -> list[str]:
-    """What the user is told besides the report."""
-    return [notice for event in events for notice in event.notices]
 
 
 def report(found: Result) -> Report:
