@@ -1,13 +1,31 @@
 """Pages in a browser, for all tests that look at them there."""
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from attnviz.cli import app
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle, Report
 from tests.browser import Open, Opened
+
+WritePage = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def write_page(tmp_path_factory: pytest.TempPathFactory) -> WritePage:
+    """Writes the page of a command line once."""
+
+    @cache
+    def write(*command: str) -> Path:
+        folder = tmp_path_factory.mktemp("page")
+        assert app.run([*command, "--format", "html", "-q", "--out", str(folder)]) == 0
+        return folder / "attention.html"
+
+    return write
 
 
 @pytest.fixture

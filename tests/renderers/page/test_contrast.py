@@ -7,15 +7,14 @@ reads, we measure ourselves.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from attnviz.cli import app
 from attnviz.report import Heatmap, Report, Scale
 from tests.browser import Open, Opened, check_axe
 from tests.made import record, report, tokens
+from tests.renderers.page.conftest import WritePage
 
 pytestmark = pytest.mark.slow
 TEXT = "the plot is thin , yet I loved every minute of this film"
@@ -118,28 +117,21 @@ def tabs(page: Opened) -> Iterator[str]:
         yield name
 
 
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A sentence with heads that may not look ahead, and what `compare` says of one, as their commands write them."""
-    folder = tmp_path_factory.mktemp("pages")
-    commands = {
-        "heatmap": ("heatmap", "--text", TEXT, "--heads", "8", "--causal"),
-        "answer": ("heatmap", "--text", TEXT, "--heads", "8"),
-        "compare": ("compare", "single", "multi", "--text", TEXT),
-        "spread": ("compare", "single", "multi", "--dataset", "sample", "--split", "test"),
-    }
-    for name, command in commands.items():
-        assert app.run([*command, "--format", "html", "--out", str(folder / name)]) == 0
-    return {name: folder / name / "attention.html" for name in commands}
+COMMANDS = {
+    "heatmap": ("heatmap", "--text", TEXT, "--heads", "8", "--causal"),  # heads that may not look ahead
+    "answer": ("heatmap", "--text", TEXT, "--heads", "8"),
+    "compare": ("compare", "single", "multi", "--text", TEXT),
+    "spread": ("compare", "single", "multi", "--dataset", "sample", "--split", "test"),
+}
 
 
 @pytest.mark.parametrize(
     ("name", "scheme", "width"),
     [("heatmap", "dark", 360), ("answer", "light", 360), ("compare", "light", 1200), ("spread", "dark", 1200)],
 )
-def test_everything_is_seen(shown: Open, pages: dict[str, Path], name: str, scheme: str, width: int) -> None:
+def test_everything_is_seen(shown: Open, write_page: WritePage, name: str, scheme: str, width: int) -> None:
     """Every text and edge, where one points and elsewhere, and the focus wherever it is; and axe-core finds nothing."""
-    page = shown(pages[name], viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = shown(write_page(*COMMANDS[name]), viewport={"width": width, "height": 900}, color_scheme=scheme)
     for tab in tabs(page):
         pointed = page.page.locator(".map, .word, canvas.matrix")
         if pointed.count():
@@ -152,9 +144,9 @@ def test_everything_is_seen(shown: Open, pages: dict[str, Path], name: str, sche
         assert faint(rings) == set(), tab
 
 
-def test_the_ruler_is_right(shown: Open, pages: dict[str, Path]) -> None:
+def test_the_ruler_is_right(shown: Open, write_page: WritePage) -> None:
     """Known ratios: the largest, the palest grey that will do on white, and half of black over white: #7f7f7f."""
-    page = shown(pages["heatmap"])
+    page = shown(write_page(*COMMANDS["heatmap"]))
     pairs = {"black": 21.0, "#767676": 4.54, "rgb(0 0 0 / 0.5)": 4.0, "color(srgb 1 1 1)": 1.0, "white": 1.0}
     for colour, wanted in pairs.items():
         ((measured, _, _),) = measure(page, "(colour) => [[ratio([colour, 1], [['white', 1]]), 3, '']]", colour)
@@ -185,9 +177,9 @@ def shaded(lowest: float) -> Report:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_what_is_drawn_is_seen(shown: Open, pages: dict[str, Path], scheme: str) -> None:
+def test_what_is_drawn_is_seen(shown: Open, write_page: WritePage, scheme: str) -> None:
     """Texts on a canvas and within drawings, kinds of heads by colour, and the hatching of what is not allowed."""
-    page = shown(pages["heatmap"], color_scheme=scheme)
+    page = shown(write_page(*COMMANDS["heatmap"]), color_scheme=scheme)
     pairs = [
         *((f"--{name}", "--paper", 4.5) for name in ("ink", "quiet", "accent")),
         *((f"--head-{place}", "--paper", 3) for place in range(6)),

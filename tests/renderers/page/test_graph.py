@@ -2,19 +2,16 @@
 
 import json
 import re
-from collections.abc import Callable
-from functools import cache
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import attnviz
-from attnviz.cli import app
 from tests.attacks.endings import RunHere, worked
 from tests.browser import Open, Opened, check_axe
 from tests.made import page_content
+from tests.renderers.page.conftest import WritePage
 
 pytestmark = pytest.mark.slow
 TEXT = "the acting saved the film but it was not good at all"
@@ -26,28 +23,15 @@ NAMES = ".node, .node small, .graph .word, .graph .word small, .graph .hint"
 ENDS = """paths => paths.map((path) => [path.getAttribute("d"), path.getAttribute("stroke-width")])"""
 
 
-Explain = Callable[[str], tuple[Path, dict[str, Any]]]
-
-
-@pytest.fixture(scope="module")
-def explain(tmp_path_factory: pytest.TempPathFactory) -> Explain:
-    """Makes the page of a text's explanation once, and reads what it holds of the graph."""
-
-    @cache
-    def explained(text: str) -> tuple[Path, dict[str, Any]]:
-        folder = tmp_path_factory.mktemp("explained")
-        assert app.run(["explain", text, "--format", "html", "-q", "--out", str(folder)]) == 0
-        return folder / "attention.html", page_content(folder / "attention.html")["graph"]
-
-    return explained
-
-
 def write(weight: float) -> str:
     return f"{weight:.2f}".replace("0.", ".", 1) if weight >= 0.005 else ""
 
 
-def test_a_node_shows_the_row_of_the_record(shown: Open, explain: Explain, run_here: RunHere, tmp_path: Path) -> None:
-    file, graph = explain(TEXT)
+def test_a_node_shows_the_row_of_the_record(
+    shown: Open, write_page: WritePage, run_here: RunHere, tmp_path: Path
+) -> None:
+    file = write_page("explain", TEXT)
+    graph = page_content(file)["graph"]
     worked(run_here("heatmap", TEXT, "--table", "none", "--out", str(tmp_path / "of")))
     weights = attnviz.load(tmp_path / "of" / "attention.safetensors").weights
     page = shown(file)
@@ -65,10 +49,11 @@ def test_a_node_shows_the_row_of_the_record(shown: Open, explain: Explain, run_h
     assert page.page.get_attribute("#node-1", "aria-current") == "true"
 
 
-def test_who_wrote_the_answer_and_why_is_the_first_screen(shown: Open, explain: Explain, run_here: RunHere) -> None:
-    file, _ = explain(TEXT)
+def test_who_wrote_the_answer_and_why_is_the_first_screen(
+    shown: Open, write_page: WritePage, run_here: RunHere
+) -> None:
     (found,) = json.loads(worked(run_here("explain", TEXT, "--json")).out)["texts"]
-    page = shown(file, viewport={"width": 1440, "height": 900})
+    page = shown(write_page("explain", TEXT), viewport={"width": 1440, "height": 900})
     lines = page.page.locator("#beside p").all_inner_texts()
     before = found["logit_difference"]
     for line, head in zip(lines, found["heads"], strict=True):
@@ -82,8 +67,9 @@ def test_who_wrote_the_answer_and_why_is_the_first_screen(shown: Open, explain: 
     page.page.emulate_media(media="screen")  # for who has the tab next
 
 
-def test_keys_walk_over_nodes_and_along_arrows(shown: Open, explain: Explain) -> None:
-    file, graph = explain(TEXT)
+def test_keys_walk_over_nodes_and_along_arrows(shown: Open, write_page: WritePage) -> None:
+    file = write_page("explain", TEXT)
+    graph = page_content(file)["graph"]
     page = shown(file)
     first, second = [node for row in graph["rows"] for node in row][:2]
     page.page.focus(f"#node-{first}")
@@ -101,8 +87,9 @@ def test_keys_walk_over_nodes_and_along_arrows(shown: Open, explain: Explain) ->
 
 @pytest.mark.parametrize("text", ["not good", TEXT, f"{TEXT} and " * 4])
 @pytest.mark.parametrize("width", [390, 1440])
-def test_names_stand_apart_and_arrows_lead_up(text: str, width: int, shown: Open, explain: Explain) -> None:
-    file, graph = explain(text)
+def test_names_stand_apart_and_arrows_lead_up(text: str, width: int, shown: Open, write_page: WritePage) -> None:
+    file = write_page("explain", text)
+    graph = page_content(file)["graph"]
     page = shown(file, viewport={"width": width, "height": 900})
     for node in [row[0] for row in graph["rows"]]:
         page.page.click(f"#node-{node}")
@@ -125,8 +112,9 @@ def test_names_stand_apart_and_arrows_lead_up(text: str, width: int, shown: Open
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1024, "light")])
-def test_axe_finds_nothing(width: int, scheme: str, shown: Open, explain: Explain) -> None:
-    file, graph = explain(TEXT)
+def test_axe_finds_nothing(width: int, scheme: str, shown: Open, write_page: WritePage) -> None:
+    file = write_page("explain", TEXT)
+    graph = page_content(file)["graph"]
     page: Opened = shown(file, viewport={"width": width, "height": 900}, color_scheme=scheme, has_touch=width < 400)
     for node in (0, 1, len(graph["nodes"]) - 1):
         place = page.page.locator(f"#node-{node}")

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attnviz.cli import app
 from attnviz.models.attribution import Attributable
 from attnviz.models.attribution.methods import leave_one_out
 from attnviz.models.loading import find_model
@@ -16,6 +15,7 @@ from attnviz.specs import ModelOptions
 from tests.attacks.endings import RunHere, worked
 from tests.browser import Open, Opened
 from tests.made import page_content, random_maps, record, report, tokens
+from tests.renderers.page.conftest import WritePage
 from tests.renderers.page.test_html import content
 
 pytestmark = pytest.mark.slow
@@ -36,16 +36,9 @@ def ask(text: str, without: tuple[str, ...] = ()) -> tuple[float, list[float]]:
     return subject.target.value, leave_one_out(subject).scores.tolist()
 
 
-@pytest.fixture(scope="module")
-def page_of_answer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("answer")
-    assert app.run(["heatmap", TEXT, "--format", "html", "-q", "--out", str(folder)]) == 0
-    return folder / "attention.html"
-
-
 @pytest.fixture
-def answered(shown: Open, page_of_answer: Path) -> Opened:
-    return shown(page_of_answer)
+def answered(shown: Open, write_page: WritePage) -> Opened:
+    return shown(write_page("heatmap", TEXT))
 
 
 @pytest.mark.parametrize("width", [1200, 390])
@@ -130,8 +123,8 @@ def test_a_phone_shows_at_once_which_heads_look_at_the_previous_word_and_leads_t
     assert 0 < answered.page.evaluate("document.activeElement.getBoundingClientRect().top") < 844
 
 
-def test_twelve_heads_and_the_sentence_fit_a_laptop(shown: Open, page_of_answer: Path) -> None:
-    answered = shown(page_of_answer, viewport={"width": 1280, "height": 800})
+def test_twelve_heads_and_the_sentence_fit_a_laptop(shown: Open, write_page: WritePage) -> None:
+    answered = shown(write_page("heatmap", TEXT), viewport={"width": 1280, "height": 800})
     ends = answered.page.locator(".heads .map").evaluate_all("all => all.map((x) => x.getBoundingClientRect().bottom)")
     assert ends[11] <= 800 < ends[12]
 
