@@ -26,6 +26,7 @@ from attnviz.commands.survey.files import load_files
 from attnviz.commands.train.inputs import STATE, WEIGHTS
 from attnviz.commands.train.training import load_state
 from attnviz.models.checkpoint import load_checkpoint
+from tests.made import known
 from tests.process import PROGRAM, Run, bare_environment
 
 # What a terminal would obey, hide or turn around. Only the newline is ours.
@@ -201,8 +202,7 @@ def svg(file: Path) -> list[str]:
     Where glyphs are joined or run from right to left there is no comment: "" stands for such a text.
     """
     tree = ElementTree.parse(file, ElementTree.XMLParser(target=ElementTree.TreeBuilder(insert_comments=True)))
-    root = tree.getroot()
-    assert root is not None
+    root = known(tree.getroot())
     assert root.tag == f"{SVG}svg"
     assert RAW.findall(file.read_text(encoding="utf-8")) == []
     assert not list(root.iter(f"{SVG}script"))
@@ -222,8 +222,7 @@ def pdf(file: Path) -> None:
     """Finds one page between the beginning and the end, which says where the table of contents is."""
     data = file.read_bytes()
     assert data.startswith(b"%PDF-1.")
-    found = re.search(rb"startxref\s+(\d+)\s+%%EOF\s*$", data)
-    assert found is not None
+    found = known(re.search(rb"startxref\s+(\d+)\s+%%EOF\s*$", data))
     assert data[int(found[1]) :].startswith(b"xref")
     assert len(re.findall(rb"/Type /Page\b", data)) == 1
 

@@ -19,7 +19,7 @@ from attnviz.models.encoder_model import EncoderModel
 from attnviz.running import Progress
 from attnviz.store.manifest import Entry, Manifest
 from tests.attacks.endings import RunHere, environment, refused, run_in_shell, worked
-from tests.made import record
+from tests.made import known, record
 
 ADDRESSES = 16 * 2**20  # KiB: enough for every library, and less than half of what is asked for below
 # The kernel counts those that are waited for; workers outlive who started them for a moment, and are then this one's.
@@ -40,8 +40,8 @@ LONG = " ".join(f"w{number % 500}" for number in range(20_000))
 def test_what_the_hint_says_is_true(run_here: RunHere, tmp_path: Path) -> None:
     (tmp_path / "long.txt").write_text(LONG, encoding="utf-8")
     asked = ("heatmap", "--text-file", "long.txt", "--heads", "8", "--max-memory", "0.5", "--table", "none")
-    fitting = re.search(r"--max-tokens (\d+) fits; --max-memory (\S+) allows", refused(run_here(*asked)).stderr)
-    assert fitting is not None
+    said = refused(run_here(*asked)).stderr
+    fitting = known(re.search(r"--max-tokens (\d+) fits; --max-memory (\S+) allows", said))
     worked(run_here(*(fitting[2] if each == "0.5" else each for each in asked), "--head", "0"))
     fits, beyond = int(fitting[1]), str(int(fitting[1]) + 1)
     refused(run_here(*asked, "--max-tokens", beyond, "--rollout"), f"--max-tokens {fits} fits")
@@ -55,8 +55,7 @@ def test_max_memory_bounds_the_process(run_here: RunHere, tmp_path: Path) -> Non
     (tmp_path / "long.txt").write_text(LONG, encoding="utf-8")
     drawn = ("--max-memory", "0.6", "--measure", "all", "--rollout", "--table", "none", "--head", "0")
     asked = ("heatmap", "--text-file", "long.txt", "--heads", "8", "--layers", "4", *drawn)
-    fitting = re.search(r"--max-tokens (\d+) fits", refused(run_here(*asked)).stderr)
-    assert fitting is not None
+    fitting = known(re.search(r"--max-tokens (\d+) fits", refused(run_here(*asked)).stderr))
     assert int(fitting[1]) > 500
     more = ("--max-tokens", fitting[1], "--weigh", "values", "--merge", "words")
     assert peak(tmp_path, *asked, *more) < 0.6 * 2**30

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from attnviz.renderers.cell_text import write_out_hidden
 from attnviz.renderers.documents.latex import OTHER_SCRIPTS, escape_latex, fragment
 from attnviz.report import Column, Heatmap, Note, Report, Table
-from tests.made import HOSTILE
+from tests.made import HOSTILE, known
 
 PRINTS = {
     r"\textbackslash{}": "\\",
@@ -98,8 +98,7 @@ def parts(source: str) -> list[str]:
 
 def cells(part: str) -> list[str]:
     first, top, header, rule, *rows, bottom, last = part.splitlines()
-    environment = re.fullmatch(r"\\begin\{(tabular|longtable)\}\{([lr]+)\}", first)
-    assert environment is not None
+    environment = known(re.fullmatch(r"\\begin\{(tabular|longtable)\}\{([lr]+)\}", first))
     assert (top, rule, bottom, last) == ("\\toprule", "\\midrule", "\\bottomrule", f"\\end{{{environment[1]}}}")
     if environment[1] == "longtable":
         assert rows.pop(0) == "\\endhead"

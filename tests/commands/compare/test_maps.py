@@ -109,8 +109,7 @@ def test_like_heads_stand_together() -> None:
     shown = similarity_picture(apart, whole.head_names)
     assert (shown.columns, shown.rows) == (("single · 0", "multi:2 · 1"), ("multi:2 · 1", "multi:2 · 0"))
     assert np.allclose(shown.values, np.array([[0.8, 0], [0, 0]]))
-    assert shown.scale is not None
-    assert (shown.scale.low, shown.scale.high, shown.scale.label) == (0.0, 0.8, "similarity: 1 - mean JSD in bits")
+    assert shown.scale == Scale("shared", 0.0, 0.8, "similarity: 1 - mean JSD in bits")
     assert "like ones stand together" in shown.footnote
 
 
@@ -122,8 +121,7 @@ def test_each_pair_of_heads_has_one_cell_and_no_number() -> None:
     assert {frozenset(pair) for pair in pairs} == {frozenset(pair) for pair in combinations(("0.0", "0.1", "1.0"), 2)}
     assert len(pairs) == 3
     assert shown.values[shown.allowed].tolist() == pytest.approx([0.4, 0.25, 0.3])
-    assert shown.scale is not None
-    assert (shown.scale.low, shown.scale.high) == (0.0, 0.4)
+    assert shown.scale == Scale("shared", 0.0, 0.4, "similarity: 1 - mean JSD in bits")
     with drawn(Report("", "", (shown,), Scale("fixed", 0.0, 1.0, ""))) as made:
         assert not any(text.get_text().startswith(".") for text in made.maps[0].texts)
         assert not made.maps[0].patches  # which the ground of hatched cells is

@@ -16,17 +16,11 @@ from attnviz.specs import ModelOptions
 from attnviz.text import Document
 from tests.browser import Open, Opened
 from tests.commands.lesson.conftest import SENTENCE, Write
-from tests.made import known
+from tests.made import known, load_encoder
 
 pytestmark = pytest.mark.slow
 ROUNDED = 0.5e-3 + 2e-5  # three digits, and the model computes in 32 bits
 NUMBER = re.compile(r"[−+]?\d[\d,]*(?:\.\d+)?|−∞")
-
-
-def load(options: ModelOptions) -> EncoderModel:
-    model = find_model(options).open((SENTENCE,))
-    assert isinstance(model, EncoderModel)
-    return model
 
 
 def parse(written: str) -> list[float]:
@@ -98,7 +92,7 @@ def test_one_query_step_by_step(
 ) -> None:
     """The picture, and the line written out for a key: its last numbers are the result."""
     (at, layer, head, query), key = where, 1
-    page, of = opened(write(*options)), Head(load(model), layer, head)
+    page, of = opened(write(*options)), Head(load_encoder(model, (SENTENCE,)), layer, head)
     choose(page, model=at, layer=layer, head=head, query=query, key=key)
     weights = of.attend(query)
     assert np.abs(weights.numpy() - of.weights[query]).max() < 1e-5  # the model's own
@@ -119,7 +113,7 @@ def test_one_query_step_by_step(
 
 @pytest.mark.parametrize("slider", [0.0, -2.0])
 def test_averaging(opened: Open, write: Write, slider: float) -> None:
-    page, of = opened(write()), Head(load(ModelOptions(model="multi")), 0, 3)
+    page, of = opened(write()), Head(load_encoder(ModelOptions(model="multi")), 0, 3)
     choose(page, model=0, head=3, query=5)
     page.page.locator(".slider input").fill(str(slider))
     weights = of.attend(5, temperature=2**slider).double().numpy()
@@ -149,7 +143,7 @@ def shades(panel: Any) -> list[float]:
 
 def test_heads_side_by_side(page: Opened) -> None:
     choose(page, query=8)
-    models = [load(ModelOptions(model=name)) for name in ("multi", "single")]
+    models = [load_encoder(ModelOptions(model=name)) for name in ("multi", "single")]
     maps = [
         *(head for head in models[0].attention(SENTENCE).weights[0]),
         models[0].attention(SENTENCE).weights[0].mean(0),
