@@ -41,20 +41,6 @@ def remarks(of: Report) -> list[str]:
     return [note.text for note in of.notes if not note.leads]
 
 
-def test_each_map_is_its_heads_weights() -> None:
-    maps = random_maps(n_layers=2, n_heads=3)
-    pictures = heatmaps(report(maps))
-    assert [h.name for h in pictures] == [f"layer-{layer}-head-{head}" for layer in (0, 1) for head in (0, 1, 2)]
-    for heatmap, (layer, head) in zip(pictures, np.ndindex(2, 3), strict=True):
-        assert np.array_equal(heatmap.values, maps.weights[layer, head])
-        assert heatmap.rows == heatmap.columns == FILM
-
-
-def test_the_overview_of_several_layers_has_one_in_each_row() -> None:
-    assert overview(report(random_maps(FILM[:2], n_layers=2, n_heads=6))).n_columns == 6
-    assert not any(isinstance(block, HeatmapGrid) for block in report(uniform_maps()).blocks)
-
-
 @pytest.mark.parametrize("own", [None, "Mine"])
 def test_an_untrained_model_is_always_said_to_be_so(own: str | None) -> None:
     shown = report(spec=FigureOptions(title=own))

@@ -90,17 +90,6 @@ def test_the_strongest_pair(maps: AttentionMaps, pair: str) -> None:
     assert heads_table(maps).rows[0][-2] == pair
 
 
-def test_top_keys_by_hand() -> None:
-    table = top_table(BY_HAND, 0, 0, 2)
-    assert table.name == "layer-0-head-0-top"
-    assert [row[:3] + row[4:5] for row in table.rows] == [
-        (0, "a", "1 b", "2 c"),
-        (1, "b", "2 c", "0 a"),  # of equal weights the earlier key
-        (2, "c", "0 a", "2 c"),
-    ]
-    assert table.rows[1][3::2] == pytest.approx((0.8, 0.1))
-
-
 def test_forbidden_keys_are_never_listed() -> None:
     maps = random_maps(("a", "b", "c"), causal=True, padding=1)
     table = top_table(maps, 0, 0, 9)

@@ -9,7 +9,6 @@ import pytest
 
 from attnviz.commands.batch.configs import MAX_JOBS, load_all
 from attnviz.commands.compare.spec import CompareSpec
-from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.errors import InvalidConfig
 from attnviz.options import build, list_values
@@ -52,25 +51,6 @@ def test_a_config_is_a_plan(write: Write) -> None:
     assert plan.jobs[2].spec == build(HeatmapSpec, dataset="sample", dpi=200, scale="shared", heads=1, index=("4", "5"))
     assert plan.jobs[6].spec == build(CompareSpec, dataset="sample", dpi=100, kernel=5, models=("single", "multi"))
     assert plan.jobs[7].spec == build(CompareSpec, dataset="sample", dpi=200, kernel=5, models=("multi",), title="no")
-
-
-def test_one_value_or_a_list(write: Write) -> None:
-    lines = ["index: 3", "head: [0, 3]", "layer: 0-4", "text: [yes, no, 1:30]", "format: png", "query: 7"]
-    made = load(write("jobs:\n" + "".join(f"  - {'explain' if 'query' in x else 'heatmap'}: {{{x}}}\n" for x in lines)))
-    assert [job.spec for job in made.jobs] == [
-        build(HeatmapSpec, index=("3",)),
-        build(HeatmapSpec, head=("0", "3")),
-        build(HeatmapSpec, layer=("0-4",)),
-        build(HeatmapSpec, text=("yes", "no", "1:30")),
-        build(HeatmapSpec, format=("png",)),
-        build(ExplainSpec, query="7"),
-    ]
-
-
-def test_a_whole_number_is_a_number(write: Write) -> None:
-    spec = load(write("jobs: [heatmap: {max_memory: 2}]")).jobs[0].spec
-    assert isinstance(spec, HeatmapSpec)
-    assert (spec.model.max_memory, type(spec.model.max_memory)) == (2.0, float)
 
 
 def test_the_nearest_setting_wins(write: Write) -> None:
