@@ -4,12 +4,9 @@ from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from attnviz.errors import InvalidOption
-from attnviz.measures.concentration import entropy
-from attnviz.measures.words import merge_words
 from attnviz.records import AttentionMaps
 from attnviz.renderers.documents import json as as_json
 from attnviz.report import Table
@@ -17,8 +14,8 @@ from attnviz.running import Events, Progress, Result
 from attnviz.running.drawing import Drawing
 from attnviz.running.pictures import parse_inches
 from attnviz.specs import FigureOptions, PrintOptions
-from tests.events import data, report, result
-from tests.made import cross_maps, random_maps, record, sink_maps, tokens, windowed_maps
+from tests.events import report, result
+from tests.made import cross_maps, random_maps, sink_maps, windowed_maps
 
 
 def draw(maps: AttentionMaps, folder: Path, **choice: object) -> Result:
@@ -38,17 +35,6 @@ def drawn_by(events: Generator[Progress, None, Result]) -> Result:
 def heads(drawn: Result) -> Table:
     (table,) = (table for table in report(drawn).tables if table.role == "heads")
     return table
-
-
-def test_words_are_joined_before_anything_is_measured(tmp_path: Path) -> None:
-    pieces = tokens("[CLS]", "play", "ing", "!", "[SEP]", special=("[CLS]", "[SEP]"), gap=0)
-    maps = record(random_maps("abcde", n_layers=2).weights, pieces)
-    drawn = draw(maps, tmp_path, merge="words")
-    found = data(drawn)
-    assert found["queries"]["pieces"] == ("[CLS]", "playing", "!", "[SEP]")
-    assert np.array_equal(found["weights"], merge_words(maps).weights)
-    assert np.array_equal(found["measures"]["entropy"]["values"], entropy(merge_words(maps)).values)
-    assert report(drawn).subtitle.endswith(" · 2 words from 3 tokens and 2 markers")
 
 
 @pytest.mark.parametrize(("kind", "words"), [("png", "a cat"), ("pdf", "قطة جميلة")])

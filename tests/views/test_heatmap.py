@@ -8,6 +8,7 @@ import pytest
 
 from attnviz.errors import InvalidSelection
 from attnviz.measures import MEASURES, measure_maps
+from attnviz.measures.concentration import entropy
 from attnviz.measures.divergence import vendi_score
 from attnviz.measures.weighing import rollout
 from attnviz.measures.words import merge_words
@@ -187,9 +188,9 @@ def test_data_hold_texts_and_numbers_as_they_are() -> None:
     assert data["layers"] == [1]
     assert data["heads"] == [2, 0]
     assert np.array_equal(data["weights"], maps.weights[[1]][:, [2, 0]])  # type: ignore[arg-type]
-    entropy = data["measures"]["entropy"]  # type: ignore[index]
-    assert entropy["unit"] == "nats"
-    assert np.array_equal(entropy["values"], measure_maps(maps, ["entropy"])[0].values[1:, [2, 0]])
+    of_entropy = data["measures"]["entropy"]  # type: ignore[index]
+    assert of_entropy["unit"] == "nats"
+    assert np.array_equal(of_entropy["values"], measure_maps(maps, ["entropy"])[0].values[1:, [2, 0]])
     assert data["text"] == {"name": "sample train[0]", "sha256": "5e" * 32}
     assert data["self_attention"] is True
 
@@ -305,8 +306,8 @@ def test_one_query_is_a_row_of_each_head() -> None:
 def test_joined_words_are_said_to_be_joined() -> None:
     pieces = tokens("[CLS]", "play", "ing", "!", "[SEP]", special=("[CLS]", "[SEP]"), gap=0)
     facts = Facts(tokens_in_text=40, made_for_tokens=4)
-    maps = merge_words(record(random_maps("abcde").weights, pieces, made_by=provenance(trained=True, facts=facts)))
-    shown = report(maps)
+    bare = record(random_maps("abcde").weights, pieces, made_by=provenance(trained=True, facts=facts))
+    maps, shown = merge_words(bare), report(bare, FigureOptions(merge="words"))
     assert shown.subtitle.endswith(" · 2 words from first 3 of 40 tokens and 2 markers")
     assert remarks(shown) == [
         "The model was made for texts of at most 4 tokens and has 5 here.",
@@ -314,9 +315,14 @@ def test_joined_words_are_said_to_be_joined() -> None:
         "5 tokens became 4.",
     ]
     assert heatmaps(shown)[0].rows == ("[CLS]", "playing", "!", "[SEP]")
-    assert shown.data["settings"]["merge"] == "words"  # type: ignore[index]
+    found: Any = shown.data
+    assert np.array_equal(found["weights"], maps.weights)
+    assert np.array_equal(found["measures"]["entropy"]["values"], entropy(maps).values)  # joined before it is measured
+    assert found["settings"]["merge"] == "words"
     assert ("merge", "words") in shown.facts
-    (note,) = remarks(report(merge_words(random_maps())))
+    whole = report(merge_words(random_maps()))
+    assert whole.subtitle.endswith(" · 14 words from 14 tokens")
+    (note,) = remarks(whole)
     assert note == "No word is cut into pieces here: there was nothing to join."
 
 

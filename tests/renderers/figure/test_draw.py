@@ -29,7 +29,6 @@ from tests.renderers.figure.reports import (
     overlapping,
     panels,
     report,
-    visible_texts,
     words,
 )
 from tests.renderers.figure.seen import visions
@@ -100,16 +99,6 @@ def test_what_gets_two_equal_shares_is_seen_by_every_reader(theme: Theme, darker
         assert (darker * np.diff(seen[:, 0]) < 0).all(), name
         steps = np.linalg.norm(np.diff(seen, axis=0), axis=-1)
         assert steps.min() >= 0.8 * steps.mean(), name
-
-
-def test_rows_go_downwards_and_columns_to_the_right() -> None:
-    values = np.array([[0.0, 1.0], [0.0, 0.0]])
-    shown = Heatmap("a", "", values, np.ones((2, 2), dtype=bool), ("top", "bottom"), ("left", "right"))
-    with drawn(report(shown)) as made:
-        boxes = {text.get_text(): text.get_window_extent() for text in visible_texts(made.figure)}
-        assert boxes["top"].y0 > boxes["bottom"].y0
-        assert boxes["left"].x0 < boxes["right"].x0
-        assert {"query (attends)", "key (is attended to)"} <= set(made.texts)
 
 
 def test_chinese_characters_stay_upright_in_small_panels() -> None:
@@ -336,9 +325,3 @@ def test_numbers_in_cells_where_they_fit() -> None:
     for picture, look in ((many, FigureStyle(annotate=True)), (few, FigureStyle())):
         with drawn(report(picture), look) as made:
             assert not made.maps[0].texts
-
-
-def test_no_text_is_markup() -> None:
-    with drawn(report(labelled(HOSTILE), title="$x$ and $$"), FigureStyle(annotate=True)) as made:
-        assert tick_texts(made)[0] == [*HOSTILE]
-        assert not any(text.get_parse_math() for text in visible_texts(made.figure))
