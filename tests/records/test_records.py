@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from attnviz.errors import InvalidRecord
-from attnviz.records import AttentionMaps, Facts, Measurement, Tokens
-from tests.made import cross_maps, provenance, random_maps, record, sink_maps, tokens, uniform_maps, windowed_maps
+from attnviz.records import AttentionMaps, Measurement, Tokens
+from tests.made import provenance, random_maps, record, sink_maps, tokens, uniform_maps, windowed_maps
 
 THREE = np.full((1, 2, 3, 3), 1 / 3, dtype=np.float32)
 
@@ -42,6 +42,9 @@ def test_rows_may_miss_one_by_a_thousandth() -> None:
 def test_weight_where_attention_is_not_allowed_is_refused() -> None:
     with pytest.raises(InvalidRecord, match="layer 0 holds weight where attention is not allowed"):
         record(THREE, attendable=np.tri(3, dtype=bool))
+    maps = windowed_maps(4, window=2)  # whose layers allow different attention
+    with pytest.raises(InvalidRecord, match="layer 0 holds weight where attention is not allowed"):
+        record(maps.weights, attendable=maps.attendable[::-1])
 
 
 def check(weights: np.ndarray, n_tokens: int, attendable: np.ndarray) -> None:
@@ -71,18 +74,6 @@ def test_pieces_offsets_and_marks_belong_together() -> None:
         Tokens(("a", "b"), ((0, 1),), (False, False))
     with pytest.raises(InvalidRecord):
         Tokens(("a",), ((0, 1),), (False,), unknown=(False, True))
-
-
-def test_layers_may_allow_different_attention() -> None:
-    maps = windowed_maps(4, window=2)
-    assert not maps.layers_alike
-    assert maps.attendable[0].tolist() == np.tri(4, dtype=bool).tolist()
-    assert maps.attendable[1, 3].tolist() == [False, False, True, True]
-    assert maps.attendable.any(axis=0).tolist() == np.tri(4, dtype=bool).tolist()
-    assert maps.real_queries.all()
-    swapped = maps.attendable[::-1]
-    with pytest.raises(InvalidRecord, match="layer 0 holds weight where attention is not allowed"):
-        record(maps.weights, attendable=swapped)
 
 
 def test_one_mask_serves_all_layers() -> None:
@@ -120,12 +111,6 @@ def test_the_callers_own_arrays_stay_as_they_were() -> None:
     assert np.array_equal(weights, THREE)
 
 
-def test_real_queries_are_those_that_something_may_attend_to() -> None:
-    assert random_maps(("a", "b"), padding=2).real_queries.tolist() == [True, True, False, False]
-    assert random_maps(("a", "b"), causal=True).real_queries.all()
-    assert cross_maps(3, 5).real_queries.tolist() == [True] * 3
-
-
 def test_a_measurement_keeps_to_its_bounds() -> None:
     assert Measurement("peak", "share", np.array([[0.5, 1.00001]]), (0.0, 1.0)).unit == "share"
     for value in (-0.1, 1.1, np.nan):
@@ -140,10 +125,3 @@ def test_numbers_of_layers_and_heads_rise(numbers: tuple[int, ...], what: str) -
         replace(random_maps(n_layers=2, n_heads=2), **{f"{what}_numbers": numbers})  # type: ignore[arg-type]
     with pytest.raises(InvalidRecord, match=f"{what} number 1,000,000 is above"):
         replace(random_maps(n_layers=2, n_heads=2), **{f"{what}_numbers": (0, 10**6)})  # type: ignore[arg-type]
-
-
-def test_unseen_layers_are_those_of_the_model() -> None:
-    maps = random_maps(n_layers=2)
-    assert (maps.layer_numbers, maps.unseen_layers) == ((0, 1), ())
-    of_four = replace(maps.provenance, facts=Facts(n_layers_in_model=4))
-    assert replace(maps, provenance=of_four, layer_numbers=(1, 3)).unseen_layers == (0, 2)
