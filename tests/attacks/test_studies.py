@@ -1,6 +1,5 @@
 """The study of capacity runs, and the models that it makes attend as what it trains does."""
 
-import csv
 import runpy
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ from attnviz.models.checkpoint import load_checkpoint
 from attnviz.specs import ModelOptions
 from tests.made import load_encoder
 from tests.study import STUDIES, study
+from tests.text.corpora import write_csv
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +55,7 @@ def test_what_the_order_of_words_tells_is_learned(tmp_path: Path, capsys: pytest
     """Words alone tell nothing here; one text of ten has the other label."""
     texts = [("bad not so", 0), ("not bad so", 1)]
     for name, rows in (("train", texts * 10), ("test", [*texts * 9, ("bad not", 1), ("not bad", 0)])):
-        with (tmp_path / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows([("text", "label"), *rows])
+        write_csv(tmp_path / f"{name}.csv", rows)
     study("words_and_pairs").main(str(tmp_path))
     said = capsys.readouterr().out
     assert "learned from 18 texts; of 20 others" in said

@@ -17,6 +17,7 @@ from tests.attacks import endings
 from tests.commands.train.runs import CHECKPOINT, FILES, SIZES, TINY
 from tests.made import HOSTILE, content
 from tests.process import Run
+from tests.text.corpora import write_jsonl
 
 ENDLESS = ("train", "--dataset", "sample", "--epochs", "1000000", "--patience", "1000000", *SIZES)
 PATIENCE = 120.0  # seconds
@@ -170,9 +171,7 @@ def test_ctrl_c_on_a_terminal(tmp_path: Path) -> None:
 def test_texts_are_data(run_here: endings.RunHere, tmp_path: Path) -> None:
     """Whatever stands in them, and however long one is."""
     texts = [*HOSTILE, "x" * 100_000, "word " * 20_000]
-    rows = [{"text": f"{text} number {n}", "label": n % 2} for n, text in enumerate(texts * 2)]
-    lines = "".join(json.dumps(row) + "\n" for row in rows)
-    (tmp_path / "[red] $x$ <b>.jsonl").write_text(lines, encoding="utf-8")
+    write_jsonl(tmp_path / "[red] $x$ <b>.jsonl", [(f"{text} number {n}", n % 2) for n, text in enumerate(texts * 2)])
     run = endings.worked(run_here("train", "--dataset", "[red] $x$ <b>.jsonl", *TINY[3:], "--crop", "64"))
     assert "trained on [red] $x$ <b>.jsonl train" in run.stdout
     endings.check_whole(tmp_path / "model")

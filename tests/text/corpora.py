@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -39,7 +39,7 @@ SEVERAL_LINES: Reviews = [
 ]
 
 
-def write_csv(path: Path, reviews: Reviews, delimiter: str = ",") -> Path:
+def write_csv(path: Path, reviews: Sequence[tuple[str, object]], delimiter: str = ",") -> Path:
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, delimiter=delimiter).writerows([("text", "label"), *reviews])
     return path

@@ -22,6 +22,7 @@ from attnviz.views.tokens import BYTE, read_piece
 from tests.commands.survey.made import open_model, run
 from tests.events import data, report
 from tests.made import columns_by, known
+from tests.text.corpora import write_jsonl
 
 Row = tuple[float, int, int, np.ndarray]  # rank, text, query and weights
 
@@ -180,9 +181,8 @@ def test_texts_whose_classes_differ_say_so_and_others_do_not(tmp_path: Path) -> 
             if place % 2 == 0
             else ["film"] * 6 + draws.choice(words.split(), 6).tolist()
         )
-        lines.append(f'{{"text": "{" ".join(chosen)}", "label": {place % 2}}}\n')
-    file = tmp_path / "texts.jsonl"
-    file.write_text("".join(lines), encoding="utf-8")
+        lines.append((" ".join(chosen), place % 2))
+    file = write_jsonl(tmp_path / "texts.jsonl", lines)
     whole = run(tmp_path / "out", dataset=str(file), split=None, measure=("all",))
     (table,) = (table for table in report(whole).tables if table.name == "classes")
     assert ("to same word", 1) in {(row[2], row[3]) for row in table.rows}

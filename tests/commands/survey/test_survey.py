@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Callable, Sequence
@@ -42,6 +41,7 @@ from tests.commands.survey.made import FAST, change_info, open_model, rewrite, r
 from tests.events import data, report, result
 from tests.made import content, known, record, tokens
 from tests.starting import merge, survey
+from tests.text.corpora import write_jsonl
 
 LENGTH = SurveyMeasure("n_tokens", "tokens", "text")
 TEXTS = "texts-00000.parquet"
@@ -222,12 +222,11 @@ def test_copies_of_a_text_are_counted_and_show_no_spread(tmp_path: Path) -> None
 def test_each_text_twice_tests_what_each_once_does(tmp_path: Path) -> None:
     """Labels that say nothing gave a difference beyond chance in 60 % of surveys of copies."""
     corpus = (each.split()[:12] for each in load_corpus(TextOptions(dataset="sample", split="train[:24]")).texts)
-    lines = [json.dumps({"text": " ".join(text), "label": place % 2}) + "\n" for place, text in enumerate(corpus)]
+    lines = [(" ".join(text), place % 2) for place, text in enumerate(corpus)]
     found = []
-    for name, written in (("once", lines), ("twice", [*lines, *lines])):
-        (tmp_path / f"{name}.jsonl").write_text("".join(written), encoding="utf-8")
-        asked: dict[str, Any] = {"dataset": str(tmp_path / f"{name}.jsonl"), "split": None, "ablate": ("zero",)}
-        run(tmp_path / name, **asked)
+    for name, written in (("once", lines), ("twice", lines * 2)):
+        file = write_jsonl(tmp_path / f"{name}.jsonl", written)
+        run(tmp_path / name, dataset=str(file), split=None, ablate=("zero",))
         found.append(load_files(tmp_path / name))
     once, twice = found
     assert (len(once.texts), len(twice.texts)) == (len(lines), 2 * len(lines))

@@ -10,6 +10,7 @@ from attnviz.store.manifest import NAME, PAGE, Entry
 from tests.commands.batch.batches import run_batch
 from tests.commands.train.runs import FILES
 from tests.made import content
+from tests.text.corpora import write_csv
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_probes")]
 TEXTS = [(f"{'good' if number % 2 else 'bad'} film {number}", number % 2) for number in range(24)]
@@ -26,8 +27,7 @@ jobs:
 
 
 def write(folder: Path, heads: int = 2) -> Path:
-    lines = ["text,label", *(f"{text},{label}" for text, label in TEXTS)]
-    (folder / "reviews.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_csv(folder / "reviews.csv", TEXTS)
     config = folder / "models.yaml"
     config.write_text(CONFIG.format(out=folder / "out", heads=heads), encoding="utf-8")
     return config

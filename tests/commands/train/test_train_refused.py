@@ -1,6 +1,5 @@
 """What cannot be trained: refused before anything is written, or stopped with what was good kept."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from attnviz.python.api import parse_settings
 from attnviz.running.metrics import load_metrics
 from tests.commands.train.runs import CHECKPOINT, SPEC, after_step, finished, resumed
 from tests.made import content
+from tests.text.corpora import write_csv
 
 pytestmark = pytest.mark.usefixtures("few_probes", "drawn_once")
 BAD: dict[str, list[object]] = {
@@ -70,16 +70,16 @@ GOOD, POOR = ("a good film", 1), ("a bad film", 0)
     ids=["no label", "-1", "one label", "a label of one text", "a gap"],
 )
 def test_texts_that_cannot_be_learned_from(
-    rows: list[tuple[str, object]], error: type[Exception], said: str, table: Callable[..., str], tmp_path: Path
+    rows: list[tuple[str, object]], error: type[Exception], said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(error, match=said):
-        finished(replace_values(SPEC, dataset=table(*rows)), tmp_path / "model")
+        finished(replace_values(SPEC, dataset=str(write_csv(tmp_path / "data.csv", rows))), tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
 
-def test_a_text_without_tokens_is_named_by_its_place_in_the_data(table: Callable[..., str], tmp_path: Path) -> None:
+def test_a_text_without_tokens_is_named_by_its_place_in_the_data(tmp_path: Path) -> None:
     """Not by its place among the texts that were chosen."""
-    data = table(*([GOOD, POOR] * 3), (" ", 1))
+    data = str(write_csv(tmp_path / "data.csv", [*([GOOD, POOR] * 3), (" ", 1)]))
     with pytest.raises(InvalidText, match=r"data.csv train\[6\] has no tokens"):
         finished(replace_values(SPEC, dataset=data, split="train[2:]"), tmp_path / "model")
 
