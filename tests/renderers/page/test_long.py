@@ -103,23 +103,16 @@ def test_each_query_has_its_largest_weights_beside_the_text(shown: Open, kind: s
 
 
 @pytest.mark.slow
-def test_the_text_stands_there_at_once_around_the_largest_weight(shown: Open, cut: None) -> None:
+def test_cells_are_means_and_the_text_stands_there_at_once_around_the_largest_weight(shown: Open, cut: None) -> None:
     maps, weights = factored(MANY, n_heads=1)
     page = shown(report(maps), "layer=0&head=0")
-    page.page.wait_for_selector("#beside caption")
+    page.page.wait_for_selector("#beside caption")  # its weights are there, and drawn
     means = weights[0].reshape(MANY // 3, 3, MANY // 3, 3).mean(axis=(1, 3))
     row, column = np.unravel_index(means.argmax(), means.shape)
     part = weights[0, 3 * row : 3 * row + 3, 3 * column : 3 * column + 3]
     query, key = np.unravel_index(part.argmax(), part.shape)
     assert page.page.inner_text("#beside caption").startswith(f"{3 * row + query} ")
     assert page.page.text_content("#beside .answer") == page.page.evaluate(f"{TOKENS}[{3 * column + key}]")
-
-
-@pytest.mark.slow
-def test_cells_have_the_colour_of_their_mean_by_the_scale_of_figures(shown: Open, cut: None) -> None:
-    maps, weights = factored(MANY, n_heads=1)
-    page = shown(report(maps), "layer=0&head=0")
-    page.page.wait_for_selector("#beside caption")  # its weights are there, and drawn
     assert page.page.inner_text("#legend").endswith("≥ 16 ×")
     palette = page.page.evaluate(PALETTE)
     for row, column in ((10, 7), (25, 25), (45, 7), (18, 33)):
