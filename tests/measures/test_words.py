@@ -111,13 +111,6 @@ def test_words_that_are_whole_stay_as_they_are(maps: AttentionMaps) -> None:
     assert (joined.queries, joined.keys) == (maps.queries, maps.keys)
 
 
-def test_the_settings_say_that_words_were_joined() -> None:
-    maps = record(random_maps("abc").weights, cut("[CLS]", "a", "b"))
-    settings = (("merge", "words"), ("tokens_before_merging", 3))
-    assert merge_words(maps).provenance.settings == settings
-    assert merge_words(maps).queries.pieces == ("[CLS]", "ab")
-
-
 def find_phrases(text: str) -> list[str]:
     """The phrases of a text whose tokens are its characters."""
     return ["".join(text[position] for position in unit) for unit in find_words(cut(*text), "phrases")]

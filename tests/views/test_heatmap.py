@@ -318,7 +318,7 @@ def test_joined_words_are_said_to_be_joined() -> None:
     found: Any = shown.data
     assert np.array_equal(found["weights"], maps.weights)
     assert np.array_equal(found["measures"]["entropy"]["values"], entropy(maps).values)  # joined before it is measured
-    assert found["settings"]["merge"] == "words"
+    assert found["settings"] == {"merge": "words", "tokens_before_merging": 5}
     assert ("merge", "words") in shown.facts
     whole = report(merge_words(random_maps()))
     assert whole.subtitle.endswith(" · 14 words from 14 tokens")
