@@ -67,17 +67,6 @@ def test_rows_are_selected_by_one_value_or_one_of_several() -> None:
     assert len(numbers(ROWS).select(text=9)) == 0
 
 
-def test_a_class_is_a_group() -> None:
-    found = {key: of.rows() for key, of in numbers(ROWS).group("head")}
-    assert found == {(0,): ROWS[::2], (1,): ROWS[1::2]}
-
-
-def test_pandas_gets_it_as_it_is() -> None:
-    frame = numbers(ROWS).to_pandas()
-    assert list(frame.columns) == ["text", "head", "entropy"]
-    assert frame["entropy"].mean() == pytest.approx(np.nanmean(numbers(ROWS).array("entropy")))
-
-
 def test_whole_numbers_of_any_size_add_up_to_the_same_in_any_order() -> None:
     parts = [
         Numbers.from_columns({"word": ["b", "a"], "n": [2**60, 1]}, ["word"]),

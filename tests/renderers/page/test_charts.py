@@ -4,7 +4,6 @@ import json
 import re
 from dataclasses import replace
 from importlib.resources import files
-from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -42,11 +41,6 @@ def test_every_number_is_stored_as_it_is() -> None:
     for rows in (lines["rows"], boxes["rows"]):
         assert np.array([row[1] for row in rows]).tobytes() == np.array(values).tobytes()
     assert lines["rows"][0] == [0.1 + 0.2, 0.1, "l"]
-
-
-def test_what_json_has_no_number_for_is_missing() -> None:
-    (picture,) = content(of(curves(line_chart({"l": ((0.0, 1.0, 2.0, 3.0), (nan, inf, -inf, 1.0))}))))["charts"]
-    assert [row[1] for row in picture["charts"][0]["rows"]] == [None, None, None, 1.0]
 
 
 @pytest.mark.parametrize("blocks", [(curves(LOSS),), (distributions(heads(3)),), (FACTS,), (curves(LOSS), FACTS)])
