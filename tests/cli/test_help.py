@@ -43,25 +43,20 @@ EIGHTY = {"COLUMNS": "80"}
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_every_option_has_help_within_eighty_columns(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_have_help_and_the_short_fits_a_screen(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within eighty columns, however wide the screen is."""
     monkeypatch.setenv("COLUMNS", "200")
     spec = load(command.spec)
-    lines = write_command_help(command.name, spec, is_full=True).splitlines()
-    assert lines[0].startswith(f"Usage: attnviz {command.name} [OPTIONS]")
-    assert max(map(len, lines)) <= 80
+    short, full = (write_command_help(command.name, spec, is_full=is_full).splitlines() for is_full in (False, True))
+    assert full[0].startswith(f"Usage: attnviz {command.name} [OPTIONS]")
+    assert max(map(len, (*short, *full))) <= 80
     for option in list_options(spec):
         written = option.option.metavar if option.option.panel == ARGUMENT else option.flag
-        assert any(written in line.split() for line in lines), option.name
-        assert option.option.write_command_line_help() in " ".join(" ".join(lines).split()), option.name
+        assert any(written in line.split() for line in full), option.name
+        assert option.option.write_command_line_help() in " ".join(" ".join(full).split()), option.name
         assert option.option.help.endswith((".", "}", "…")), option.name
         assert (option.name == "out") == (option.option.short == "-o"), option.name
 
-
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_a_short_help_fits_a_screen(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    spec = load(command.spec)
-    short, full = (write_command_help(command.name, spec, is_full=is_full).splitlines() for is_full in (False, True))
     assert len(short) <= MAX_LINES
     shown, known = ({*re.findall(r"^ +(-.*?)(?:  |$)", "\n".join(lines), re.MULTILINE)} for lines in (short, full))
     assert {"-h, --help", *(() if short == full else ["--help-all"])} <= shown <= {*known, "--help-all"}

@@ -21,6 +21,7 @@ defaults:
   dataset: sample
   dpi: 200
   kernel: 5
+  heads: 2
 jobs:
   - name: heads
     heatmap: {scale: shared}
@@ -51,11 +52,6 @@ def test_a_config_is_a_plan(write: Write) -> None:
     assert plan.jobs[2].spec == build(HeatmapSpec, dataset="sample", dpi=200, scale="shared", heads=1, index=("4", "5"))
     assert plan.jobs[6].spec == build(CompareSpec, dataset="sample", dpi=100, kernel=5, models=("single", "multi"))
     assert plan.jobs[7].spec == build(CompareSpec, dataset="sample", dpi=200, kernel=5, models=("multi",), title="no")
-
-
-def test_the_nearest_setting_wins(write: Write) -> None:
-    text = "{defaults: {dpi: 41, seed: 1, heads: 1}, jobs: [{heatmap: {dpi: 42}, matrix: {seed: [3]}}]}"
-    assert load(write(text)).jobs[0].spec == build(HeatmapSpec, dpi=42, seed=3, heads=1)
 
 
 def test_matrix_names(write: Write) -> None:
