@@ -15,7 +15,7 @@ from attnviz.store import folders
 from attnviz.store.folders import find_cache, making
 from attnviz.store.parts import temporary_folder
 from tests.made import content, known
-from tests.process import ROOT, bare_environment, leave_part
+from tests.process import ROOT, bare_environment, leave_part, said_by
 
 HOLD = """
 import sys, time
@@ -85,11 +85,9 @@ def test_a_run_that_numbers_processes_otherwise_takes_nothing_of_one_that_is_at_
     heatmap = (sys.executable, "-m", "attnviz", "heatmap", "a b", "--model", "dot", "--out", "out")
     with store.locked(tmp_path / "out"), store.replacing(tmp_path / "out") as new:
         new.write("result", b"hours of work")
-        second = subprocess.run(
-            [*spaces, *heatmap], cwd=tmp_path, env=bare_environment(tmp_path), capture_output=True, check=False
-        )
+        second = said_by([*spaces, *heatmap], cwd=tmp_path, env=bare_environment(tmp_path))
         assert second.returncode == 2, second.stderr
-        assert b"another run of attnviz is writing to out" in second.stderr
+        assert "another run of attnviz is writing to out" in second.stderr
     assert content(tmp_path / "out") == {"result": b"hours of work"}
 
 
