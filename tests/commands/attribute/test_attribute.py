@@ -18,7 +18,6 @@ from attnviz.models.attribution import METHODS
 from attnviz.records import Provenance
 from attnviz.renderers.terminal.show import Screen, lines
 from attnviz.report import Heatmap, Report
-from attnviz.running import Progress, Result
 from attnviz.table.numbers import Numbers
 from tests import events as of
 from tests.made import known, notes, unpack_page
@@ -28,12 +27,8 @@ from tests.starting import attribute
 TEXT = "a boring plot, but a wonderful cast saves it"
 
 
-def events(**settings: object) -> list[Progress | Result]:
-    return list(attribute(**settings))
-
-
 def report(**settings: object) -> Report:
-    return of.report(of.result(iter(events(**settings))))
+    return of.report(of.result(attribute(**settings)))
 
 
 def test_a_text_is_shaded_by_sides_and_its_shares_are_said(tmp_path: Path) -> None:
@@ -148,10 +143,10 @@ def test_a_text_that_stands_there_twice_counts_once(tmp_path: Path) -> None:
     """Copies made any difference sure: of 5 texts twice there was a verdict."""
     texts = tuple(f"a {word} film" for word in ("good", "bad", "fine", "poor", "dull"))
     settings = {"text": texts * 2, "inline_text": None, "card": True, "method": "relevance", "out": str(tmp_path)}
-    first, *others = events(**settings, format=("html",))
+    first, *others = attribute(**settings, format=("html",))
     found = of.result(iter(others))
     assert found.files == (tmp_path / "attention.html",)
-    assert of.result(iter(events(**settings))).notices[0].startswith("nothing was written")
+    assert of.result(attribute(**settings)).notices[0].startswith("nothing was written")
     data: Any = of.report(found).data
     assert len(data["texts"]) == 5
     assert first.notices == ("5 of 10 texts are left out: the same text stands there before",)
@@ -179,7 +174,7 @@ def test_a_regressor_is_explained_by_its_number(regressor: Path, tmp_path: Path)
     assert "logit" not in notes(found)
     assert "probability" not in notes(found)
     with pytest.raises(InvalidOption, match="is for labels, and regressor answers with a number"):
-        events(**settings, against="0")
+        report(**settings, against="0")
 
 
 def test_the_card_of_a_regressor_is_in_units_of_its_number(regressor: Path) -> None:

@@ -10,13 +10,14 @@ import pytest
 from attnviz.errors import InvalidOption
 from attnviz.models.built_in import SHIPPED
 from attnviz.report import Report
-from attnviz.running import Progress, Result
+from attnviz.running import Result
 from attnviz.running.metrics import load_metrics
 from tests import events as of
 from tests.made import known, notes, table
 from tests.pretrained import saved
 from tests.process import ROOT
 from tests.starting import predict, vocab
+from tests.text.corpora import write_csv
 
 PRAISE = "a wonderful film , moving and perfect . i loved every minute"
 BLAME = "a terrible , boring film . the worst acting , a waste of time"
@@ -24,13 +25,9 @@ FOUR = ("multi-2", "multi-4", "multi-8", "single")
 EVERY_MODEL = ["single", "multi:2", "multi:4", "multi:8"]
 
 
-def events(**settings: object) -> list[Progress | Result]:
-    return list(predict(**settings))
-
-
-def predictions(found: list[Progress | Result]) -> list[Any]:
+def predictions(**settings: object) -> list[Any]:
     """The answers, as the report gives them to machines."""
-    data: Any = report(found).data
+    data: Any = report(**settings).data
     return list(data["predictions"])
 
 
@@ -38,15 +35,14 @@ def positive(answer: Any) -> float:
     return float(answer["probabilities"]["positive"])
 
 
-def report(found: list[Progress | Result]) -> Report:
-    return of.report(of.result(iter(found)))
+def report(**settings: object) -> Report:
+    return of.report(of.result(predict(**settings)))
 
 
 @pytest.mark.parametrize("model", EVERY_MODEL)
 def test_praise_and_blame(model: str) -> None:
-    answered = events(text=(PRAISE, BLAME), model=model)
-    assert report(events(text=(PRAISE,), model=model)).title.startswith(f"{model} says ‘positive’ (")
-    found = predictions(answered)
+    assert report(text=(PRAISE,), model=model).title.startswith(f"{model} says ‘positive’ (")
+    found = predictions(text=(PRAISE, BLAME), model=model)
     assert [each["label"] for each in found] == ["positive", "negative"]
     assert all(each["probability"] > 0.8 for each in found)
     assert all(sum(each["probabilities"].values()) == pytest.approx(1) for each in found)
@@ -55,13 +51,13 @@ def test_praise_and_blame(model: str) -> None:
 def test_a_pair_of_words_is_read() -> None:
     """What "good" says depends on the word before it. "Not" speaks against it and for "bad": no sum over words does."""
     words = ("good", "not good", "bad", "not bad")
-    good, not_good, bad, not_bad = predictions(events(text=tuple(f"the acting is {each}" for each in words)))
+    good, not_good, bad, not_bad = predictions(text=tuple(f"the acting is {each}" for each in words))
     assert positive(good) > positive(not_good) + 0.1
     assert positive(not_bad) > positive(bad)
 
 
 def test_the_sample_is_as_hard_as_the_documentation_says() -> None:
-    data = report(events(dataset="sample", split="train+test")).data
+    data = report(dataset="sample", split="train+test").data
     judged, share = data["scored"], data["accuracy"]
     assert isinstance(judged, int)
     assert isinstance(share, float)
@@ -87,7 +83,7 @@ def test_the_sample_is_as_hard_as_the_documentation_says() -> None:
 def test_how_many_answers_a_head_changes_is_held_against_how_many_are_right(
     settings: dict[str, object], said: str
 ) -> None:
-    shown = notes(report(events(**{"dataset": "sample", "split": "test", **settings})))
+    shown = notes(report(**{"dataset": "sample", "split": "test", **settings}))
     assert f"With all heads {said}" in shown
 
 
@@ -97,7 +93,7 @@ def test_a_long_text_is_read_at_its_beginning_and_end() -> None:
     plain = filler + "word " * 300 + filler
     between = filler + f"{BLAME} " * 20 + filler
     at_the_end = filler + "word " * 300 + f"{BLAME} " * 20
-    one, two, three = predictions(events(text=(plain, between, at_the_end)))
+    one, two, three = predictions(text=(plain, between, at_the_end))
     assert (one["tokens"], one["tokens_read"]) == (1180, 512)
     assert positive(one) == pytest.approx(positive(two), abs=1e-5)
     assert positive(three) < positive(one) - 0.1
@@ -107,7 +103,7 @@ def test_a_long_text_is_read_at_its_beginning_and_end() -> None:
 def test_accuracy_on_imdb_is_that_of_the_card(shared: Path) -> None:
     """On some of the test split: within what chance does to 300 texts (three standard errors)."""
     split = "test[:150]+test[-150:]"
-    data = report(events(dataset=str(shared / "data/imdb"), split=split, model="multi:4")).data
+    data = report(dataset=str(shared / "data/imdb"), split=split, model="multi:4").data
     tested = known(load_metrics(SHIPPED / "multi-4").tested)
     assert data["accuracy"] == pytest.approx(tested.accuracies[0], abs=3 * np.sqrt(0.9 * 0.1 / 300))
     assert data["calibration_error"] < 0.05  # type: ignore[operator]
@@ -137,7 +133,7 @@ def test_a_chinese_model_is_measured_on_reviews_that_it_has_not_seen(model: str)
     assert (tested.n_texts, tested.seeds) == (4_000, (0, 1, 2))
     assert tested.mean.value >= 0.84
     texts = ("这家酒店的服务不好，很失望", "房间很干净，早餐也不错，我很喜欢")
-    answers = predictions(events(text=texts, model=model))
+    answers = predictions(text=texts, model=model)
     assert [each["label"] for each in answers] == ["negative", "positive"]
 
 
@@ -154,8 +150,7 @@ def named(*names: str) -> dict[str, Any]:
 
 def run(folder: Path, settings: dict[str, Any], texts: Any = TEXTS, **options: Any) -> Result:
     """The folder beside holds the texts."""
-    data = folder.parent / "texts.csv"
-    data.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in texts))
+    data = write_csv(folder.parent / "texts.csv", texts)
     saved(folder, **KIND, **settings)
     return of.result(predict(model=str(folder), dataset=str(data), device="cpu", **options))
 
