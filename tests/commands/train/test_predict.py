@@ -57,10 +57,8 @@ def test_a_pair_of_words_is_read() -> None:
 
 
 def test_the_sample_is_as_hard_as_the_documentation_says() -> None:
-    data = report(dataset="sample", split="train+test").data
+    data: Any = report(dataset="sample", split="train+test").data
     judged, share = data["scored"], data["accuracy"]
-    assert isinstance(judged, int)
-    assert isinstance(share, float)
     assert data["texts"] == judged
     said = " ".join((ROOT / "docs/reading.md").read_text(encoding="utf-8").split())
     assert f"{judged * share:.0f} of the {judged} packaged reviews rightly" in said
