@@ -1,6 +1,5 @@
 """Tables of numbers, and the files that they are written to."""
 
-import random
 import re
 from itertools import permutations
 from pathlib import Path
@@ -23,12 +22,6 @@ ROWS: list[dict[str, object]] = [
 
 def numbers(rows: list[dict[str, object]]) -> Numbers:
     return Numbers.from_rows(rows, ("text", "head"))
-
-
-def test_the_order_of_parts_and_of_rows_says_nothing() -> None:
-    parts = [numbers(ROWS[:3]), numbers(ROWS[3:4]), numbers(random.Random(0).sample(ROWS[4:], 4))]
-    for order in permutations(parts):
-        assert stack(order).table.equals(numbers(ROWS).table)
 
 
 def test_any_string_can_be_a_key() -> None:
