@@ -123,6 +123,12 @@ class Opened:
         self.page.goto(f"{self.file.as_uri()}#{state}")
         self.ready()
 
+    def check_width(self, width: int, state: str) -> None:
+        """On a screen of this width a state needs no more."""
+        self.page.set_viewport_size({"width": width, "height": 844})
+        self.go(state)
+        assert self.page.evaluate("document.documentElement.scrollWidth") <= width, state
+
     def ready(self) -> None:
         self.page.evaluate(READY)
 

@@ -153,9 +153,7 @@ def test_a_phone_shows_all_of_it(shown: Open) -> None:
 def test_no_screen_is_too_narrow(shown: Open) -> None:
     page = shown(atlas_report())
     for width, draw in product(WIDTHS, ("kinds", "measure", "points")):
-        page.page.set_viewport_size({"width": width, "height": 844})
-        page.go(f"view=atlas&head=0.1&find={PREVIOUS}&draw={draw}")
-        assert page.page.evaluate("document.documentElement.scrollWidth") <= width, draw
+        page.check_width(width, f"view=atlas&head=0.1&find={PREVIOUS}&draw={draw}")
 
 
 def test_points_have_the_numbers_of_heads_where_there_is_room(shown: Open) -> None:

@@ -298,9 +298,7 @@ def test_hostile_tokens_are_shown_and_run_nothing(shown: Open) -> None:
 def test_texts_of_every_length_fit_every_view(shown: Open, pieces: Sequence[str], widths: Sequence[int]) -> None:
     page = shown(report(random_maps(pieces)))
     for width, view in product(widths, VIEWS):
-        page.page.set_viewport_size({"width": width, "height": 740})
-        page.go(f"view={view}")
-        assert page.page.evaluate("document.documentElement.scrollWidth") <= width, view
+        page.check_width(width, f"view={view}")
         assert page.page.get_attribute("#view", "data-ready") == view
 
 

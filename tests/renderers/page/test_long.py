@@ -128,9 +128,7 @@ def test_cells_are_means_and_the_text_stands_there_at_once_around_the_largest_we
 def test_a_long_text_is_no_wider_than_the_screen(shown: Open, pooled: None) -> None:
     page = shown(report(factored(n_heads=12)[0]))
     for width, view in product(WIDTHS, ("matrix", "overview", "table")):
-        page.page.set_viewport_size({"width": width, "height": 844})
-        page.go(f"view={view}&layer=0&head=9")
-        assert page.page.evaluate("document.documentElement.scrollWidth") <= width, view
+        page.check_width(width, f"view={view}&layer=0&head=9")
 
 
 def test_what_is_not_pooled_has_no_factors() -> None:
