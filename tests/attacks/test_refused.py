@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from attnviz import store
-from attnviz.commands.batch.manifests import to_bytes
 from attnviz.records import AttentionMaps
 from attnviz.store.manifest import Entry, Manifest
 from tests.attacks.endings import RunHere, check_streams, check_whole, environment, notes, refused, run_in_shell, worked
+from tests.commands.batch import batches
 from tests.made import random_maps
 from tests.process import Run, RunCli
 
@@ -49,8 +49,7 @@ def test_a_loop_of_links(args: tuple[str, ...], run_here: RunHere, tmp_path: Pat
 )
 def test_a_name_that_no_file_can_have(args: tuple[str, ...], code: int, run_here: RunHere, tmp_path: Path) -> None:
     entry = Entry("job", "heatmap", {"vocab": LONG}, "", {}, (), (), ())
-    (tmp_path / "made").mkdir()
-    (tmp_path / "made/manifest.json").write_bytes(to_bytes(Manifest({}, {}, (entry,))))
+    batches.write(tmp_path / "made", Manifest({}, {}, (entry,)))
     run = run_here(*args)
     assert run.exit_code == code, run.stderr
     check_streams(run)
