@@ -201,7 +201,7 @@ class PassLabels:
             # A text may attend to itself and to another at once, as the decoder of T5Gemma 2.
             order = BOTH if is_asking and family not in others else BOTH[::-1]
             given = [text for text in order if getattr(self._names, text) is not None] or order
-            given = order[:1] if others and self._names.keys is not None else given
+            given = [*order[:1]] if others and self._names.keys is not None else given
             fitting = (text for text in given if fits(text, self._met[family][1]))
             self._texts.setdefault(family, next(fitting, given[0]))
 
