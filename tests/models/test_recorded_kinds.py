@@ -535,26 +535,28 @@ def test_queries_and_keys_that_a_text_has_none_of_are_left_out() -> None:
     assert maps.not_seen == ""
 
 
-@pytest.mark.parametrize(("tokens", "called_so"), [(None, "012/012xyz"), (list("abc"), "abc/abcxyz")])
-def test_a_text_that_reads_itself_and_another_at_once(tokens: Any, called_so: str) -> None:
-    def forward(own: Any, *ids: Tensor) -> Tensor:
-        words, source = map(own.words, ids)
-        keys = torch.cat([words, source], dim=1)
-        return by_softmax(words, keys, keys)
-
-    model = Module(forward, words=nn.Embedding(9, 16))
-    assert called(recorded(lambda: model(TWO[:1], TWO[1:]), tokens=tokens, keys=list("xyz"))) == called_so
+def each_other(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    scores = one @ other.mT
+    return scores.softmax(-1) @ other, scores.mT.softmax(-1) @ one
 
 
-def test_two_texts_that_read_each_other_have_their_own_names() -> None:
-    def forward(_: nn.Module, one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
-        scores = one @ other.mT
-        return scores.softmax(-1) @ other, scores.mT.softmax(-1) @ one
+def itself_too(one: Tensor, other: Tensor) -> Tensor:
+    return by_softmax(one, both := torch.cat([one, other], dim=1), both)
 
-    both = Module(forward)
-    assert called(recorded(lambda: both(STATES[:, :3], STATES))) == "012/01234 01234/012"
-    named = recorded(lambda: both(STATES[:, :3], STATES), tokens=list("xyz"), keys=list("abcde"))
-    assert called(named) == "xyz/abcde abcde/xyz"
+
+@pytest.mark.parametrize(
+    ("read", "names", "expected"),
+    [
+        (each_other, {}, "012/01234 01234/012"),
+        (each_other, {"tokens": list("xyz"), "keys": list("abcde")}, "xyz/abcde abcde/xyz"),
+        (itself_too, {"keys": list("abc")}, "012/012abc"),
+        (itself_too, {"tokens": list("xyz"), "keys": list("abc")}, "xyz/xyzabc"),
+    ],
+)
+def test_two_texts_have_their_own_names(read: Callable[..., Any], names: dict[str, Any], expected: str) -> None:
+    both = Module(lambda _, one, other: read(one, other))
+    other = STATES[:, : len(names.get("keys", "abcde"))]
+    assert called(recorded(lambda: both(STATES[:, :3], other), **names)) == expected
 
 
 def test_a_text_with_an_image_in_it_grows() -> None:

@@ -21,6 +21,7 @@ from tests.text.corpora import write_csv
 
 PRAISE = "a wonderful film , moving and perfect . i loved every minute"
 BLAME = "a terrible , boring film . the worst acting , a waste of time"
+JUDGED = {"dataset": "sample", "split": "test"}
 FOUR = ("multi-2", "multi-4", "multi-8", "single")
 EVERY_MODEL = ["single", "multi:2", "multi:4", "multi:8"]
 
@@ -65,24 +66,17 @@ def test_the_sample_is_as_hard_as_the_documentation_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("head", "given", "said"),
     [
-        (
-            {"without": ("1.7",)},
-            "1 of 20 texts gets another answer, and 70.0% are right (+5.0 points, 95 % interval -5.5",
-        ),
-        ({"without": ("0.4",)}, "0 of 20 texts get another answer, and 70.0% are right (+0.0 points)."),
-        (
-            {"without": ("0.1",), "dataset": None, "split": None, "text": (PRAISE, BLAME)},
-            "0 of 2 texts get another answer.",
-        ),
+        ("1.7", JUDGED, "1 of 20 texts gets another answer, and 70.0% are right (+5.0 points, 95 % interval -5.5"),
+        ("0.4", JUDGED, "0 of 20 texts get another answer, and 70.0% are right (+0.0 points)."),
+        ("0.1", {"text": (PRAISE, BLAME)}, "0 of 2 texts get another answer."),
     ],
 )
 def test_how_many_answers_a_head_changes_is_held_against_how_many_are_right(
-    settings: dict[str, object], said: str
+    head: str, given: dict[str, object], said: str
 ) -> None:
-    shown = notes(report(**{"dataset": "sample", "split": "test", **settings}))
-    assert f"With all heads {said}" in shown
+    assert f"With all heads {said}" in notes(report(without=(head,), **given))
 
 
 def test_a_long_text_is_read_at_its_beginning_and_end() -> None:
