@@ -16,7 +16,6 @@ from PIL import EpsImagePlugin, Image
 
 import attnviz
 from attnviz.errors import AttnvizError, InvalidOption, InvalidRecord, InvalidSource, TooLarge
-from attnviz.measures import measure_maps
 from attnviz.renderers.figure.files import draw_plan, plan_picture, png
 from attnviz.renderers.figure.layout import FigurePlan
 from attnviz.renderers.figure.scale import OVER_IMAGE
@@ -24,7 +23,7 @@ from attnviz.renderers.figure.style import drawing
 from attnviz.report import FigureStyle, HeatmapGrid
 from attnviz.views.index_page import COLUMNS
 from tests.browser import Open
-from tests.made import known, page_content
+from tests.made import page_content
 
 BLACK, WHITE = round(255 * OVER_IMAGE), 255  # under a cell of an equal share, which is white
 
@@ -130,20 +129,6 @@ def test_a_page_has_the_image_under_its_cells(opened: Open, picture: Path, tmp_p
     )
     assert page.colour(1, 0, 4, 4) == pytest.approx([BLACK] * 3, abs=2)
     assert page.colour(1, 3, 4, 4) == pytest.approx([WHITE] * 3, abs=2)
-
-
-def test_a_record_of_factors_keeps_its_patches(picture: Path, tmp_path: Path) -> None:
-    states = torch.randn(1, 2, 17, 8, generator=torch.Generator().manual_seed(0))
-    found = []
-    for factored in (False, True):
-        with torch.no_grad(), attnviz.record(keys=attnviz.Grid(4, 4, image=picture), factored=factored) as maps:
-            torch.nn.functional.scaled_dot_product_attention(states, states, states)
-        attnviz.save(maps[0], tmp_path / "a.safetensors")
-        found.append(attnviz.load(tmp_path / "a.safetensors"))
-    whole, factors = (known(each.grid) for each in found)
-    assert (factors.n_rows, known(factors.pixels).tobytes()) == (whole.n_rows, known(whole.pixels).tobytes())
-    expected, distances = (measure_maps(each, ["distance"])[0].values for each in found)
-    np.testing.assert_allclose(distances, expected, rtol=1e-5)
 
 
 def test_names_of_keys() -> None:

@@ -9,7 +9,6 @@ from attnviz.errors import InvalidOption, NotMeasurable
 from attnviz.measures.patterns import find_own_brackets, is_punctuation, number_words, strip_pieces
 from attnviz.measures.rows import MAX_OFFSET, compute_statistics, split_real_queries, sum_by_distance
 from attnviz.records import TINY, AttentionMaps, Measurement
-from attnviz.records.walk import split_queries
 from attnviz.shapes import PerHead
 
 SCORES = ("induction", "duplicate token", "previous token")
@@ -161,16 +160,11 @@ def distance(maps: AttentionMaps) -> Measurement:
         values = np.array([compute_statistics(maps, layer).distances.mean(axis=-1) for layer in range(maps.n_layers)])
         return Measurement("distance", "tokens", values, (0.0, float(np.ptp(np.flatnonzero(maps.real_queries)))))
     at = np.array(maps.grid.find_places(len(maps.keys)))
-    sides, is_patch = np.zeros((2, len(maps.keys)), dtype=np.float32), np.zeros(len(maps.keys), dtype=np.float32)
-    sides[:, at], is_patch[at] = np.divmod(np.arange(len(at)), maps.grid.n_columns), 1
-    several, sums = [*split_queries(np.sort(at), len(maps.keys))], np.zeros((2, maps.n_layers, maps.n_heads))
-    for layer, head in np.ndindex(sums.shape[1:]):
-        for queries, found in zip(several, maps.walk(layer, head, several), strict=True):
-            apart = np.hypot(*(side[queries, None] - side[found.keys] for side in sides))
-            given = found.rows() * is_patch[found.keys]
-            sums[:, layer, head] += given.sum(), (given * apart).sum()
-    farthest = float(np.hypot(maps.grid.n_rows - 1, maps.grid.n_columns - 1))
-    return Measurement("distance", "patches", sums[1] / np.maximum(sums[0], TINY), (0.0, farthest))
+    sides = np.divmod(np.arange(len(at), dtype=np.float32), maps.grid.n_columns)
+    apart = np.hypot(*(side[:, None] - side for side in sides))
+    patches = (maps.weights[layer][:, at[:, None], at] for layer in range(maps.n_layers))
+    found = [(each * apart).sum(axis=(1, 2)) / np.maximum(each.sum(axis=(1, 2)), TINY) for each in patches]
+    return Measurement("distance", "patches", np.array(found, dtype=np.float64), (0.0, float(apart[0, -1])))
 
 
 def score_repeats(maps: AttentionMaps) -> tuple[dict[str, PerHead], Float64[np.ndarray, "lag layer head"]]:

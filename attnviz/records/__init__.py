@@ -188,6 +188,8 @@ class AttentionMaps(Tabular):
         if 0 in self.weights.shape:
             raise InvalidRecord(f"weights of shape {self.weights.shape} are empty")
         self._check_numbers(n_layers, n_heads)
+        if self.grid is not None and not self.grid.fits(len(self.keys)):
+            raise InvalidRecord(f"{self.grid.n_patches} patches do not fit {len(self.keys)} keys")
         object.__setattr__(self, "attendable", np.broadcast_to(self.attendable, (n_layers, *expected)))
         for layer, number in enumerate(self.layer_numbers):  # layer by layer, so that checking costs one layer's memory
             self._check_layer(layer, number)
@@ -206,8 +208,6 @@ class AttentionMaps(Tabular):
             if len(numbers) != count or numbers[0] < 0 or list(numbers) != sorted(set(numbers)):
                 raise InvalidRecord(f"{what} numbers {numbers} do not name {count} {what}s in rising order")
             object.__setattr__(self, f"{what}_numbers", numbers)
-        if self.grid is not None and not self.grid.fits(len(self.keys)):
-            raise InvalidRecord(f"{self.grid.n_patches} patches do not fit {len(self.keys)} keys")
         norms, expected = self.value_norms, (n_layers, n_heads, len(self.keys))
         if norms is not None and (norms.shape != expected or not ((norms >= 0) & np.isfinite(norms)).all()):
             raise InvalidRecord(

@@ -41,8 +41,8 @@ class FactoredMaps(AttentionMaps):
                     f"q and k of shapes {factors.query.shape} and {factors.key.shape} do not fit "
                     f"{len(self.queries)} queries and {len(self.keys)} keys"
                 )
-        if self.sink is not None:
-            raise InvalidRecord("a record of factors cannot hold a sink")
+        if self.sink is not None or self.grid is not None:
+            raise InvalidRecord("a record of factors cannot hold a sink or a grid of patches")
         self._check_numbers(len(self.factors), n_heads)
         probes = np.unique(np.linspace(0, len(self.queries) - 1, N_PROBES).astype(int))
         for layer, head in product(range(self.n_layers), range(self.n_heads)):

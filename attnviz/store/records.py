@@ -220,13 +220,13 @@ def _make_record(tensors: Mapping[str, np.ndarray], metadata: dict[str, str], na
         provenance, norms = parse_provenance(meta["provenance"]), tensors.get(VALUE_NORMS)
         layers = decode_json(tuple[int, ...], meta["layer_numbers"], "layer_numbers")
         heads = decode_json(tuple[int, ...], meta.get("head_numbers", []), "head_numbers")
+        if meta["schema"] == FACTORED:
+            given = (queries, keys, provenance, None, layers)
+            return FactoredMaps(*given, value_norms=norms, head_numbers=heads, factors=read_factors(meta, tensors))
         grid = None
         if meta.get("grid") is not None:
             n_rows, n_columns, *at = decode_json(tuple[int, ...], meta["grid"], "grid")
             grid = Grid(n_rows, n_columns, at=at).over(tensors.get(IMAGE))
-        if meta["schema"] == FACTORED:
-            given = (queries, keys, provenance, None, layers, grid)
-            return FactoredMaps(*given, value_norms=norms, head_numbers=heads, factors=read_factors(meta, tensors))
         return AttentionMaps(
             *(tensors["weights"], queries, keys, tensors["attendable"], provenance, tensors.get("sink"), layers),
             grid=grid,

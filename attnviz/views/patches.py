@@ -128,7 +128,7 @@ def _choose_heads(rows: Float32[np.ndarray, "head patch"]) -> list[int]:
 
 def _draw_patch_map(maps: AttentionMaps, grid: Grid, place: Place, row: np.ndarray, query: int) -> Heatmap:
     shape, at = (grid.n_rows, grid.n_columns), np.array(grid.find_places(len(maps.keys)))
-    allowed = maps.read_allowed(place[0], slice(query, query + 1))[0]
+    allowed = maps.attendable[place[0], query]
     name, title = name_place(maps, place)
     return Heatmap(
         name=name,

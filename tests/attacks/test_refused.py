@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from attnviz import store
-from attnviz.records import AttentionMaps
 from attnviz.store.manifest import Entry, Manifest
 from tests.attacks.endings import RunHere, check_streams, check_whole, environment, notes, refused, run_in_shell, worked
 from tests.commands.batch import batches
 from tests.made import random_maps
-from tests.process import Run, RunCli
+from tests.process import RunCli
 
 LONG = "x" * 300
 
@@ -107,14 +106,6 @@ axes.facecolor: ][
 """
 
 
-def check_numbers(run: Run, maps: AttentionMaps) -> None:
-    """Every weight of both heads of both layers stands in the output with its three digits, in order."""
-    expected = [f"{weight:.3f}" for weight in maps.weights.flat]
-    shown = re.findall(r"(?<![\d.])[01]\.\d{3}(?!\d)", run.stdout)
-    assert shown[: len(expected)] == expected
-    assert len(expected) == 2 * 2 * 6 * 6
-
-
 @pytest.mark.parametrize("env", SURROUNDINGS.values(), ids=SURROUNDINGS)
 def test_it_works_and_no_digit_is_cut(env: Mapping[str, str | None], run_cli: RunCli, tmp_path: Path) -> None:
     maps = random_maps(PIECES, n_layers=2)
@@ -122,7 +113,11 @@ def test_it_works_and_no_digit_is_cut(env: Mapping[str, str | None], run_cli: Ru
     # Only so that a run without a home does not write into the home of whoever runs the tests.
     elsewhere = {f"XDG_{kind.upper()}_HOME": f"{environment()['HOME']}/.{kind}" for kind in ("cache", "config")}
     run = worked(run_cli("render", "attention.safetensors", *DRAW, env={**elsewhere, **env}))
-    check_numbers(run, maps)
+    # Every weight of both heads of both layers stands in the output with its three digits, in order.
+    expected = [f"{weight:.3f}" for weight in maps.weights.flat]
+    shown = re.findall(r"(?<![\d.])[01]\.\d{3}(?!\d)", run.stdout)
+    assert shown[: len(expected)] == expected
+    assert len(expected) == 2 * 2 * 6 * 6
     assert notes(run) == []  # of a home that cannot be written, too
     ascii_only = "PYTHONIOENCODING" in env
     for sign in "猫⌘":

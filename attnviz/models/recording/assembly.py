@@ -52,7 +52,7 @@ def assemble(
     if group.calls[0].factors is not None:
         for row, (side, provenance) in enumerate(zip(sides, provenances, strict=True)):
             factors = tuple(_trim_factors(group, layer, row, side) for layer in range(len(group.calls)))
-            given = (side.queries, side.keys, provenance, None, layers, side.grid)
+            given = (side.queries, side.keys, provenance, None, layers)
             yield FactoredMaps(*given, value_norms=value_norms, head_numbers=heads, factors=factors)
         return
     spans = [(span(side.kept_queries), span(side.kept_keys)) for side in sides]
