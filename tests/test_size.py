@@ -32,7 +32,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/survey": 1827,
     "attnviz/views": 1578,
     "attnviz/commands/lesson": 975,
-    "attnviz/models/capture": 1695,
+    "attnviz/models/capture": 1697,
     "attnviz/text": 1388,
     "attnviz/commands/train": 1069,
     "attnviz/measures": 1286,

@@ -229,6 +229,8 @@ class Store:
 
     def fill(self, ids: Ids, axis: int) -> Ids:
         """Give what a mask left of no token the token of all others along an axis, if that is one."""
+        if not self.varies(ids, axis):  # which costs nothing where ids are expanded, as those of 512 × 512 scores are
+            return ids
         token = ids.amax(dim=axis, keepdim=True)
         return token.expand(ids.shape) if bool(((ids < 0) | (ids == token)).all()) else ids
 
