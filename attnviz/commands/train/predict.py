@@ -275,7 +275,7 @@ def predict(spec: PredictSpec, inputs: Inputs) -> Events:
         whole = find_model(replace(spec.model, without=())).open(inputs.corpus.texts)
         assert isinstance(whole, Classifies)
         said = _compare_answers(model.answers, predictions, list(whole.limit_tokens(*limit).classify(chosen)))
-        report = replace(report, blocks=(Note(said, leads=True), *report.blocks))
+        report = replace(report, blocks=(*report.blocks, Note(said, leads=True)))  # behind what was asked
     of_answers = "scores" if model.answers.kind == "score" else "probabilities"
     labels = list(model.answers.labels)
     found = (TextNumbers(p.text_name, {of_answers: list(getattr(p, of_answers))}, of=labels) for p in predictions)
@@ -291,11 +291,10 @@ def _compare_answers(answers: AnswerInfo, found: Sequence[Prediction], whole: Se
         return f"{describe_reading('With all heads it', answers, whole[0]) if whole[0].is_judged else 'Not judged'}."
     several = [[(answers.choose_labels(each), each.scores) for each in of] for of in (found, whole)]
     n_changed = sum(one != other for one, other in zip(*several, strict=True))
-    verb = "gets" if n_changed == 1 else "get"
-    said = f"With all heads {n_changed:,} of {format_count(len(whole), 'texts')} {verb} another answer"
+    changed = f"{n_changed:,} of {format_count(len(whole), 'answers')} {'changes' if n_changed == 1 else 'change'}"
     right = np.array([[p.label == at for at, p in _list_scored(of, answers)] for of in (whole, found)], dtype=float)
     if not right.size:
-        return f"{said}."
+        return f"With all heads {changed}."
     (gain,) = compare_pairs({"whole": right[0], "found": right[1]})
-    interval = "" if isnan(gain.low) else f", 95 % interval {100 * gain.low:+.1f} to {100 * gain.high:+.1f}"
-    return f"{said}, and {right[0].mean():.1%} are right ({100 * gain.value:+.1f} points{interval})."
+    interval = "" if isnan(gain.low) else f" ({100 * gain.low:+.1f} to {100 * gain.high:+.1f})"
+    return f"With all heads {right[0].mean():.1%} are: {100 * gain.value:+.1f} points{interval}; {changed}."

@@ -68,9 +68,9 @@ def test_the_sample_is_as_hard_as_the_documentation_says() -> None:
 @pytest.mark.parametrize(
     ("head", "given", "said"),
     [
-        ("1.7", JUDGED, "1 of 20 texts gets another answer, and 70.0% are right (+5.0 points, 95 % interval -5.5"),
-        ("0.4", JUDGED, "0 of 20 texts get another answer, and 70.0% are right (+0.0 points)."),
-        ("0.1", {"text": (PRAISE, BLAME)}, "0 of 2 texts get another answer."),
+        ("1.7", JUDGED, "70.0% are: +5.0 points (-5.5 to +15.5); 1 of 20 answers changes."),
+        ("0.4", JUDGED, "70.0% are: +0.0 points; 0 of 20 answers change."),
+        ("0.1", {"text": (PRAISE, BLAME)}, "0 of 2 answers change."),
     ],
 )
 def test_how_many_answers_a_head_changes_is_held_against_how_many_are_right(
