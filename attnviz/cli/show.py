@@ -129,8 +129,8 @@ class ProgressBar:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         shown = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
         shown.add_task(**self._state)
+        self._shown = shown  # first: from its start on, what is written on standard error is broken at the width
         shown.start()
-        self._shown = shown
 
 
 def create_progress_view() -> ProgressBar | ProgressLog:
