@@ -283,11 +283,12 @@ def by_first_axis(own: Any, states: Tensor) -> Any:
     return own.beside(states, states, states)
 
 
-def by_distances(own: Any, states: Tensor, is_table: bool) -> Any:
+def by_distances(own: Any, states: Tensor, kind: str) -> Any:
     """Add vectors of distances to scores and to values (Shaw et al. 2018): they are no keys, and no text."""
     query, key, value = (one(states).unflatten(-1, (2, 8)).transpose(1, 2) for one in (own.place, own.key, own.value))
-    distances = torch.arange(5) - torch.arange(5)[:, None] + 4
-    vectors = own.distances(distances) if is_table else own.distances.weight[distances]
+    distances = (torch.arange(5) - torch.arange(5)[:, None]).clamp(-3, 3) + 4
+    tables = {"read": own.distances, "learned": own.distances.weight.__getitem__, "fixed": own.fixed.__getitem__}
+    vectors = tables[kind](distances)
     weights = (query @ key.mT + torch.einsum("bhqd,qkd->bhqk", query, vectors)).softmax(-1)
     return weights @ value + torch.einsum("bhqk,qkd->bhqd", weights, vectors)
 
@@ -316,8 +317,8 @@ CACHED = [(IDS[None, :3], 0), (IDS[None, 3:4], 3), (IDS[None, 4:5], 4)]
         (lambda own, x: own.layer(own.groups(x.flatten(2)).mT), [(drawn(1, 1, 16, 2, 3),)], "abcdef", "abcdef"),
         (by_first_axis, [(drawn(90, 5, 1, 16),)], "abcde", "abcde"),
         (by_first_axis, [(drawn(90, 5, 3, 16),)], "abcde vwxyz fghij", "abcde vwxyz fghij"),
-        *((by_distances, [(OF_TWO[:1], is_table)], "abcde", "abcde") for is_table in (False, True)),
-        *((by_distances, [(OF_TWO, is_table)], "abcde ABCDE", "abcde ABCDE") for is_table in (False, True)),
+        *((by_distances, [(OF_TWO[:1], kind)], "abcde", "abcde") for kind in ("read", "learned", "fixed")),
+        *((by_distances, [(OF_TWO, kind)], *["abcde ABCDE"] * 2) for kind in ("read", "learned", "fixed")),
     ],
 )
 def test_names_of_tokens_in_what_others_wrote(
@@ -331,6 +332,7 @@ def test_names_of_tokens_in_what_others_wrote(
     module.layer = nn.TransformerEncoderLayer(16, 2, 16, batch_first=True).eval()
     module.beside = nn.MultiheadAttention(16, 2).eval()
     module.learned, module.cache = nn.Parameter(drawn(1, 2, 16)), torch.zeros(4, 8, 16)
+    module.register_buffer("fixed", drawn(9, 9, 8))
     maps = recorded(lambda: [module(*given) for given in passes], tokens=[*map(list, names.split())])
     assert called(maps) == expected
     assert (maps[0].provenance.facts.guess, maps.not_seen) == ("", "")

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.models.capture.follow import list_tensors
-from attnviz.models.capture.ids import MAX_NUMBERS, NOTHING, WORDS, Family, Known, Store, is_learned
+from attnviz.models.capture.ids import MAX_NUMBERS, NOTHING, WORDS, Family, Known, Store, is_learned, nobody
 from attnviz.models.capture.unread import why_unreadable
 
 COMPILED = "_orig_mod"  # the name of a module within what torch.compile makes of it
@@ -61,6 +61,9 @@ class ModulesAtWork:
             if found is None or module in found.modules or known is None or not known.after & found.seen:
                 found = self._last_of_class[type(module)] = Pass(next(self._passes))
             found.modules.append(module)
+            for one in module.buffers():  # are of no token, till states are written into them, as into a cache
+                if one.is_floating_point() and self.store.get(one) is None:
+                    self.store.put(one, Known(nobody(one.shape)))
             self.store.n_before = len(self.store.families)
             found.seen = 0
             self._pass, self._place_in_stack = found, len(found.modules) - 1
