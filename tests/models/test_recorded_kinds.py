@@ -455,6 +455,18 @@ def cut(own: Any, image: Tensor) -> Any:
     return own.attend(own.of_patch(image.view(3, 2, 2, 3, 2).permute(1, 3, 0, 2, 4).reshape(1, 6, 12)))
 
 
+def by_where(own: Any, states: Tensor) -> Any:
+    """Forbid keys by a number in the place of their scores, as GPT-2 does."""
+    scores = torch.where(torch.ones(5, 5).tril() > 0, states @ states.mT, torch.tensor(-1e9))
+    return scores.softmax(-1) @ states
+
+
+def from_nothing(own: Any, states: Tensor) -> Any:
+    """Begin with zeros where learned queries are, as in DETR (Carion et al. 2020)."""
+    return by_softmax(torch.zeros_like(states[:, :2]) + own.learned, states, states)
+
+
+CONV = partial(functional.conv1d, weight=drawn(5, 16, 1, 8), stride=8)
 TWO, IMAGES = torch.arange(6).view(2, 3), drawn(4, 2, 16, 2, 3)
 FRAMES = "⟨before 1⟩ab ⟨before 1⟩cd ⟨before 1⟩ef ⟨before 1⟩uv ⟨before 1⟩wx ⟨before 1⟩yz"
 TIMES = "⟨mixed 0⟩⟨mixed 3⟩⟨mixed 6⟩ ace bdf ⟨mixed 0⟩⟨mixed 3⟩⟨mixed 6⟩ uwy vxz"
@@ -486,6 +498,11 @@ TIMES = "⟨mixed 0⟩⟨mixed 3⟩⟨mixed 6⟩ ace bdf ⟨mixed 0⟩⟨mixed 3
         (lambda own, image: own.attend(own.turn(image.flatten(2))), [IMAGES], "abcdef uvwxyz", "abcdef uvwxyz"),
         (lambda own, image: own.attend(own.norm(image).flatten(2).mT), [IMAGES], "abcdef uvwxyz", "abcdef uvwxyz"),
         (cut, [drawn(4, 3, 4, 6)], "abcdef", "abcdef"),
+        (by_where, [STATES], "abcde", "abcde"),
+        (lambda own, sound: own.attend(CONV(sound[:, None]).mT), [drawn(2, 2, 40)], "", "01234 01234"),
+        (lambda _, states: by_softmax(*[states[[0, 0, 1]]] * 3), [drawn(2, 2, 3, 16)], "abc xyz", "abc abc xyz"),
+        (lambda _, states: SDPA(states, states, states.roll(1, 1)), [STATES], "abcde", "abcde"),
+        (from_nothing, [STATES], "abcde", "⟨query 0⟩⟨query 1⟩/abcde"),
     ],
 )
 def test_what_a_model_is_given_keeps_its_names(forward: Any, given: list[Tensor], names: str, expected: str) -> None:
@@ -495,7 +512,7 @@ def test_what_a_model_is_given_keeps_its_names(forward: Any, given: list[Tensor]
     parts |= {"turn": Module(lambda _, states: states.mT), "stack": Stack([Attention(), Attention()])}
     parts |= {"attend": Attention(), "by_softmax": Attention(mix=by_softmax), "learned": nn.Parameter(drawn(4, 2, 16))}
     module = Module(forward, **parts, **linears(score=1, query=16))
-    maps = recorded(lambda: module(*given), tokens=[*map(list, names.split())])
+    maps = recorded(lambda: module(*given), tokens=[*map(list, names.split())] or None)
     assert called(maps) == expected
     is_mixing = forward in (by_few_keys, before_one_number, by_variables, behind_learned)  # tokens, by a map or a loop
     assert (maps.not_seen != "") == is_mixing

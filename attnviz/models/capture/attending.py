@@ -177,8 +177,6 @@ class Rule:
             ids = store.put_together(one[..., :1, :] if along[1] else one).unsqueeze(-1).expand(shape)
         elif one is not None and is_read and not (are_states and store.varies(two, -1)):
             ids = one[..., :1].expand(shape)
-        elif two is not None and along[1]:
-            ids = store.make(store.lay_out(two, (*shape[:-2], two.shape[-2])), shape)
         elif two is not None and not (one is None and store.is_nobodys(two)):
             ids = two[..., :1, :].expand(shape)
         if are_both and two is not None and not any(along):

@@ -130,8 +130,6 @@ class Follower:
         """Note when tensors are first worked on, and make tokens of numbers given that get features of their own."""
         # A step of a recurrence adds a token to a state of those before it. Which of the two is the newer one their ids
         # do not say, as a text may be read backwards. But what was taken out of the text last is worked on last.
-        if self._takes_some(of):
-            return
         known = {tensor: own for tensor in of.tensors if (own := self.store.get(tensor)) is not None}
         since = next(self._count)  # of several that are taken out for one operator none is the last
         for tensor, own in known.items():
@@ -219,7 +217,6 @@ class Follower:
 
     def _write(self, part: Tensor, ids: Ids, after: int) -> None:
         """Write ids into a tensor, and into the one that it is a part of."""
-        after |= (self.store.get(part) or NOTHING).after
         ids = ids if not ids.ndim or self.store.varies(ids, -1) else ids[..., :1].expand(ids.shape)
         self.store.put(part, Known(ids, after))
         for find_whole, takes in self._parts.get(part, ()):

@@ -219,8 +219,6 @@ class Store:
         """
         highest, one, other = of.amax(dim=-1), of[..., 0], of[..., -1]
         is_one = ((of < 0) | (of == highest[..., None])).all(dim=-1)
-        if bool(is_one.all()):
-            return highest
         several = of.masked_fill(is_one[..., None], NOBODY)
         made = self.mix(several.amax(dim=-1), several)
         if bool(((of == one[..., None]) | (of == other[..., None])).all()):
@@ -273,8 +271,6 @@ class Store:
         if one.ndim and one.shape[-1] > 1 and not self.varies(one, -1) and not self.varies(other, -1):
             few, are_added = self.merge(one[..., :1], other[..., :1], is_step)
             return few.expand(one.shape), are_added
-        if torch.equal(one, other):
-            return one, False
         # What a text has one of, as the time in a diffusion, or what all texts share, as positions, gives way to its
         # tokens; a state that goes on from a pass before gives way to all that is new.
         differ = [ids.ndim > 1 and self.varies(ids, 0) for ids in (one, other)]

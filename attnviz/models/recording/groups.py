@@ -131,8 +131,6 @@ def _turn(calls: Sequence[Call], families: list[Family]) -> list[Call]:
         first = ids[:1][ids[:1] >= 0]
         if len(np.unique(row_of(first))) > 1 and len(np.unique(place_of(first))) == 1:
             turned.update(find_families(first))
-    if not turned:
-        return [*calls]
     for call in calls:  # steps of such a text, in which rows are no texts
         is_read = bool(turned.intersection(find_families(call.keys)))
         if is_read and len(np.unique(row_of(call.queries), axis=0)) < len(call.queries):
