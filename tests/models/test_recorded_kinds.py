@@ -30,11 +30,6 @@ def groups(maps: Recording) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]
     return [(one.provenance.facts.group, one.layer_numbers, one.weights.shape) for one in maps]
 
 
-def test_a_stack_with_a_layer_of_other_heads_keeps_its_numbers() -> None:
-    maps = recorded(lambda: Stack([Attention(n) for n in (2, 4, 4, 4)]).eval()(STATES))
-    assert groups(maps) == [("layers.0", (0,), (1, 2, 5, 5)), ("layers.1-3", (1, 2, 3), (3, 4, 5, 5))]
-
-
 def test_layers_that_are_lists_count_by_the_outer_number() -> None:
     layers = [nn.ModuleList([nn.LayerNorm(16), Attention(n), nn.Identity()]) for n in (4, 4, 2)]
     maps = recorded(lambda: Stack(layers).eval()(STATES))
@@ -90,15 +85,6 @@ def test_memory_before_the_tokens_is_called_so(tokens: list[str] | None) -> None
     maps = recorded(lambda: Attention(mix=with_memory)(STATES), tokens=tokens)
     names = "".join(tokens or "01234")
     assert called(maps) == f"{names}/⟨before 1⟩⟨before 2⟩⟨before 3⟩{names}"
-
-
-def test_learned_tokens_behind_the_text_are_keys() -> None:
-    """YOLOS puts the objects that it looks for behind the patches: they ask, and are asked."""
-    objects = drawn(1, 2, 16)
-    layers = Stack([Attention(), Attention()])
-    both = Module(lambda own, x: own.stack(torch.cat([x, objects.expand(len(x), -1, -1)], dim=1)), stack=layers)
-    assert called(recorded(lambda: both(STATES), tokens=list("abcde"))) == "abcde⟨after 1⟩⟨after 2⟩"
-    assert called(recorded(lambda: both(STATES), tokens=list("abcdexy"), layers=[1])) == "abcdexy"
 
 
 @pytest.mark.parametrize("is_shifted", [False, True])
