@@ -278,6 +278,24 @@ def by_places_and_time(own: Any, picture: Tensor, time: Tensor) -> Any:
     return own.layer(own.groups(states.flatten(2)).mT)
 
 
+def by_times(own: Any, times: Tensor, states: Tensor) -> Any:
+    """Scale the patches of each frame by its own time, as in diffusion forcing (Chen et al. 2024)."""
+    return own.layer(states * own.words(times).repeat_interleave(3, dim=1))
+
+
+def by_levels(own: Any, films: Tensor) -> Any:
+    """Halve each frame, and let it grow again beside what it was, as in a U-Net (Ronneberger et al. 2015)."""
+    places = own.cut(films.flatten(0, 1))
+    grown = functional.interpolate(functional.avg_pool2d(places, (2, 1)), scale_factor=(2, 1))
+    return own.layer(own.conv(torch.cat([grown[:, :1], places[:, 1:3]], dim=1)).flatten(2).mT)
+
+
+def by_windows(_: Any, states: Tensor) -> Any:
+    """Attend within windows that stand behind heads, as in Hiera (Ryali et al. 2023)."""
+    heads = states.view(2, 3, 2, 2, 8).permute(0, 3, 1, 2, 4)
+    return by_softmax(heads, heads, heads)
+
+
 def by_first_axis(own: Any, states: Tensor) -> Any:
     """Attend as torch's modules do unless they are told otherwise: [token, text, d]."""
     return own.beside(states, states, states)
@@ -307,12 +325,13 @@ CACHED = [(IDS[None, :3], 0), (IDS[None, 3:4], 3), (IDS[None, 4:5], 4)]
         (by_columns, [(IDS[:6].view(2, 3), drawn(6, 2, 2))], "abcde abcde", "⟨before 1⟩abcde ⟨before 1⟩abcde"),
         (by_columns, [(IDS[:6].view(2, 3), drawn(6, 2, 2))], "zabcde zabcde", "zabcde zabcde"),
         (by_sentences, [(IDS.view(2, 2, 3),)], "abcdef uvwxyz", "abc def uvw xyz"),
-        (by_cache, CACHED, "abcde", "abcde"),
         (by_cache, [(torch.cat([ids, ids + 9]), at) for ids, at in CACHED], "abcde ABCDE", "abcde ABCDE"),
         *((by_shifted_scores, [(OF_TWO, is_first)], *["abcde ABCDE"] * 2) for is_first in (False, True)),
         (of_two_kinds, [(drawn(1, 1, 3, 2, 3), IDS.view(2, 6))], "abcdef ABCDEF", "012345 abcdef ABCDEF"),
-        (by_places_and_time, [(drawn(1, 1, 3, 2, 3), IDS[:1])], "abcdef", "abcdef"),
         (by_places_and_time, [(drawn(1, 2, 3, 2, 3), IDS[:2])], "abcdef ABCDEF", "abcdef ABCDEF"),
+        (by_windows, [(drawn(5, 2, 6, 16),)], "abcdef uvwxyz", "ab cd ef uv wx yz"),
+        (by_times, [(IDS[:4].view(2, 2), drawn(5, 2, 6, 16))], "abcdef uvwxyz", "abcdef uvwxyz"),
+        (by_levels, [(drawn(5, 2, 2, 3, 8, 2),)], "abcdefgh stuvwxyz", "abcd efgh stuv wxyz"),
         (lambda own, x: own.layer(own.groups(x.flatten(2)).mT), [(drawn(1, 1, 16, 2, 3),)], "abcdef", "abcdef"),
         (by_first_axis, [(drawn(90, 5, 1, 16),)], "abcde", "abcde"),
         (by_first_axis, [(drawn(90, 5, 3, 16),)], "abcde vwxyz fghij", "abcde vwxyz fghij"),

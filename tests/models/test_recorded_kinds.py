@@ -155,23 +155,6 @@ def test_names_of_graphs_in_one_batch(tokens: Any, called: str) -> None:
     assert [("tokens are called by their places" in one.provenance.facts.guess) for one in maps] == ["0" in called] * 2
 
 
-def test_windows_behind_heads_are_not_heads() -> None:
-    """Hiera: [text, head, window, token, …], two heads over four windows of four tokens."""
-
-    def forward(own: Any, states: Tensor) -> Tensor:
-        query, key, value = own.both(states).reshape(1, 4, 4, 3, 2, 8).permute(3, 0, 4, 1, 2, 5)
-        own.weights = torch.softmax(query @ key.mT / 8**0.5, -1)[0]
-        mixed = functional.scaled_dot_product_attention(query, key, value)
-        return mixed.permute(0, 2, 3, 1, 4).reshape(1, 16, 16)
-
-    model: Any = Module(forward, **linears(both=48))
-    maps = recorded(lambda: model(torch.randn(1, 16, 16)))
-    assert [one.weights.shape for one in maps] == [(1, 2, 4, 4)] * 4
-    for number, one in enumerate(maps):
-        np.testing.assert_allclose(one.weights[0], model.weights[:, number].detach().numpy(), atol=1e-6)
-        assert one.provenance.text_name == f"window {number + 1} of 4"
-
-
 def cross() -> Module:
     """One head that reads other states than its own, or its own."""
 
@@ -461,7 +444,6 @@ TIMES = "⟨mixed 0⟩⟨mixed 3⟩⟨mixed 6⟩ ace bdf ⟨mixed 0⟩⟨mixed 3
         (lambda own, places, ids: own.attend(own.words(places) + own.words(ids)), [TWO[:1], TWO], "abc xyz", "abc xyz"),
         (joined_and_turned, [TWO[:1], TWO[1:]], "abc xyz", "abc xyz abc xyz"),
         (by_space_and_time, [drawn(2, 2, 3, 2, 12)], "abcdef uvwxyz", f"{FRAMES} {TIMES}"),
-        (beside_learned, [drawn(2, 1, 1, 2, 16)], "Cab", "Cab"),
         (beside_learned, [drawn(2, 2, 1, 2, 16)], "Cab Cxy", "Cab Cxy"),
         (lambda own, series: own.attend(own.embed(series.unsqueeze(-1))), [drawn(3, 1, 5)], "abcde", "abcde"),
         (by_columns, [drawn(3, 1, 5)], "abcde", "abcde"),
