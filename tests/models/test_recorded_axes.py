@@ -463,13 +463,6 @@ def test_a_cache_that_begins_with_one_word(n_texts: int, n_read: int) -> None:
     assert [one.weights.shape for one in maps] == [(1, 2, n_read, n_read)] * n_texts
 
 
-def test_names_tell_heads_from_texts_where_no_module_reads_states() -> None:
-    states = drawn(12, 2, 5, 8)
-    for tokens, shapes in ((list("abcde"), [(1, 2, 5, 5)]), ([list("abcde")] * 2, [(1, 1, 5, 5)] * 2)):
-        maps = recorded(lambda: (states @ states.mT).softmax(-1) @ states, tokens=tokens)
-        assert [found.weights.shape for found in maps] == shapes
-
-
 def reader(pool: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> Any:
     """An LSTM whose states are pooled by one weight a word."""
 
@@ -550,16 +543,21 @@ def by_sum_over_places(model: Any, states: Tensor) -> Tensor:
     return (states * weights.view(-1, 1, *states.shape[2:])).sum((2, 3))
 
 
-@pytest.mark.parametrize("attend", [by_places, by_sum_over_places])
+def by_parts(model: Any, states: Tensor) -> Tensor:
+    """Cut a picture that was read whole into patches, as in RegionViT (Chen et al. 2022)."""
+    return by_places(model, functional.pixel_unshuffle(model.whole(functional.pixel_shuffle(states, 2)), 2))
+
+
+@pytest.mark.parametrize("attend", [by_places, by_parts, by_sum_over_places])
 def test_places_of_a_picture_are_read_behind_its_channels(attend: Callable[[Any, Tensor], Tensor]) -> None:
     """Among the places of a picture, whose channels come before them."""
     mapped = {name: nn.Conv2d(16, 16, 1) for name in ("query", "key", "value")}
-    model: Any = Module(attend, score=nn.Conv2d(16, 1, 1), **mapped)
+    model: Any = Module(attend, score=nn.Conv2d(16, 1, 1), whole=nn.Conv2d(4, 4, 1), **mapped)
     maps = recorded(lambda: model(drawn(14, 2, 16, 2, 3)))
     assert len(maps) == 2
     for found, right in zip(maps, model.weights, strict=True):
         np.testing.assert_allclose(found.weights[0, 0], right.numpy(), atol=1e-6)
-        assert found.provenance.facts.guess == ""
+        assert (found.keys.pieces, found.provenance.facts.guess) == (tuple("012345"), "")
 
 
 def test_hops_of_a_memory_network_are_all_seen() -> None:

@@ -404,9 +404,9 @@ class Follower:
         elif math.prod(kernel) > 1 and strides == {1}:
             self._note(what)
         # As many places as each text has tokens, padding left out, are of these, and any others of new ones, the same
-        # for all heads of a text.
+        # for all heads of a text, as are places whose channels are of several.
         shape, places = torch.Size((len(result), 1, *result.shape[2:])), given[:, :1]
-        if places.shape != shape:
+        if places.shape != shape or self.store.varies(given, 1):
             real, is_before = places >= 0, family_of(places) < self.store.n_before
             # A cache keeps tokens of a pass before for as long as a kernel reaches: a result is of the last it reads.
             if bool((real & is_before).any()) and not bool(is_before.all()):
@@ -416,7 +416,8 @@ class Follower:
             if not self.store.varies(places.flatten(1), 1):  # each is of one token, which becomes a text
                 rows = self.store.seed((len(rows), 1))[:, 0]
             of_places = rows[:, None].expand(-1, shape[1:].numel()).contiguous()
-            new = tokens if tokens.numel() == shape.numel() else self.store.mix(of_places, is_mixed=False)[of_row]
+            is_same = tokens.numel() == shape.numel() and not self.store.varies(given, 1)
+            new = tokens if is_same else self.store.mix(of_places, is_mixed=False)[of_row]
             places = new.view(shape)
         return places.expand(result.shape)
 
