@@ -278,6 +278,24 @@ def by_places_and_time(own: Any, picture: Tensor, time: Tensor) -> Any:
     return own.layer(own.groups(states.flatten(2)).mT)
 
 
+def by_times(own: Any, times: Tensor, states: Tensor) -> Any:
+    """Scale the patches of each frame by its own time, as in diffusion forcing (Chen et al. 2024)."""
+    return own.layer(states * own.words(times).repeat_interleave(3, dim=1))
+
+
+def by_levels(own: Any, films: Tensor) -> Any:
+    """Halve each frame, and let it grow again beside what it was, as in a U-Net (Ronneberger et al. 2015)."""
+    places = own.cut(films.flatten(0, 1))
+    grown = functional.interpolate(functional.avg_pool2d(places, (2, 1)), scale_factor=(2, 1))
+    return own.layer(own.conv(torch.cat([grown[:, :1], places[:, 1:3]], dim=1)).flatten(2).mT)
+
+
+def by_windows(_: Any, states: Tensor) -> Any:
+    """Attend within windows that stand behind heads, as in Hiera (Ryali et al. 2023)."""
+    heads = states.view(2, 3, 2, 2, 8).permute(0, 3, 1, 2, 4)
+    return by_softmax(heads, heads, heads)
+
+
 def by_first_axis(own: Any, states: Tensor) -> Any:
     """Attend as torch's modules do unless they are told otherwise: [token, text, d]."""
     return own.beside(states, states, states)
@@ -308,12 +326,13 @@ CACHED = [(IDS[None, :3], 0), (IDS[None, 3:4], 3), (IDS[None, 4:5], 4)]
         (by_columns, [(IDS[:6].view(2, 3), drawn(6, 2, 2))], "abcde abcde", "⟨before 1⟩abcde ⟨before 1⟩abcde"),
         (by_columns, [(IDS[:6].view(2, 3), drawn(6, 2, 2))], "zabcde zabcde", "zabcde zabcde"),
         (by_sentences, [(IDS.view(2, 2, 3),)], "abcdef uvwxyz", "abc def uvw xyz"),
-        (by_cache, CACHED, "abcde", "abcde"),
         (by_cache, [(torch.cat([ids, ids + 9]), at) for ids, at in CACHED], "abcde ABCDE", "abcde ABCDE"),
         *((by_shifted_scores, [(OF_TWO, is_first)], *["abcde ABCDE"] * 2) for is_first in (False, True)),
         (of_two_kinds, [(drawn(1, 1, 3, 2, 3), IDS.view(2, 6))], "abcdef ABCDEF", "012345 abcdef ABCDEF"),
-        (by_places_and_time, [(drawn(1, 1, 3, 2, 3), IDS[:1])], "abcdef", "abcdef"),
         (by_places_and_time, [(drawn(1, 2, 3, 2, 3), IDS[:2])], "abcdef ABCDEF", "abcdef ABCDEF"),
+        (by_windows, [(drawn(5, 2, 6, 16),)], "abcdef uvwxyz", "ab cd ef uv wx yz"),
+        (by_times, [(IDS[:4].view(2, 2), drawn(5, 2, 6, 16))], "abcdef uvwxyz", "abcdef uvwxyz"),
+        (by_levels, [(drawn(5, 2, 2, 3, 8, 2),)], "abcdefgh stuvwxyz", "abcd efgh stuv wxyz"),
         (lambda own, x: own.layer(own.groups(x.flatten(2)).mT), [(drawn(1, 1, 16, 2, 3),)], "abcdef", "abcdef"),
         (by_first_axis, [(drawn(90, 5, 1, 16),)], "abcde", "abcde"),
         (by_first_axis, [(drawn(90, 5, 3, 16),)], "abcde vwxyz fghij", "abcde vwxyz fghij"),
@@ -446,13 +465,6 @@ def test_a_cache_that_begins_with_one_word(n_texts: int, n_read: int) -> None:
     assert [one.weights.shape for one in maps] == [(1, 2, n_read, n_read)] * n_texts
 
 
-def test_names_tell_heads_from_texts_where_no_module_reads_states() -> None:
-    states = drawn(12, 2, 5, 8)
-    for tokens, shapes in ((list("abcde"), [(1, 2, 5, 5)]), ([list("abcde")] * 2, [(1, 1, 5, 5)] * 2)):
-        maps = recorded(lambda: (states @ states.mT).softmax(-1) @ states, tokens=tokens)
-        assert [found.weights.shape for found in maps] == shapes
-
-
 def reader(pool: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> Any:
     """An LSTM whose states are pooled by one weight a word."""
 
@@ -533,16 +545,21 @@ def by_sum_over_places(model: Any, states: Tensor) -> Tensor:
     return (states * weights.view(-1, 1, *states.shape[2:])).sum((2, 3))
 
 
-@pytest.mark.parametrize("attend", [by_places, by_sum_over_places])
+def by_parts(model: Any, states: Tensor) -> Tensor:
+    """Cut a picture that was read whole into patches, as in RegionViT (Chen et al. 2022)."""
+    return by_places(model, functional.pixel_unshuffle(model.whole(functional.pixel_shuffle(states, 2)), 2))
+
+
+@pytest.mark.parametrize("attend", [by_places, by_parts, by_sum_over_places])
 def test_places_of_a_picture_are_read_behind_its_channels(attend: Callable[[Any, Tensor], Tensor]) -> None:
     """Among the places of a picture, whose channels come before them."""
     mapped = {name: nn.Conv2d(16, 16, 1) for name in ("query", "key", "value")}
-    model: Any = Module(attend, score=nn.Conv2d(16, 1, 1), **mapped)
+    model: Any = Module(attend, score=nn.Conv2d(16, 1, 1), whole=nn.Conv2d(4, 4, 1), **mapped)
     maps = recorded(lambda: model(drawn(14, 2, 16, 2, 3)))
     assert len(maps) == 2
     for found, right in zip(maps, model.weights, strict=True):
         np.testing.assert_allclose(found.weights[0, 0], right.numpy(), atol=1e-6)
-        assert found.provenance.facts.guess == ""
+        assert (found.keys.pieces, found.provenance.facts.guess) == (tuple("012345"), "")
 
 
 def test_hops_of_a_memory_network_are_all_seen() -> None:

@@ -30,11 +30,6 @@ def groups(maps: Recording) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]
     return [(one.provenance.facts.group, one.layer_numbers, one.weights.shape) for one in maps]
 
 
-def test_a_stack_with_a_layer_of_other_heads_keeps_its_numbers() -> None:
-    maps = recorded(lambda: Stack([Attention(n) for n in (2, 4, 4, 4)]).eval()(STATES))
-    assert groups(maps) == [("layers.0", (0,), (1, 2, 5, 5)), ("layers.1-3", (1, 2, 3), (3, 4, 5, 5))]
-
-
 def test_layers_that_are_lists_count_by_the_outer_number() -> None:
     layers = [nn.ModuleList([nn.LayerNorm(16), Attention(n), nn.Identity()]) for n in (4, 4, 2)]
     maps = recorded(lambda: Stack(layers).eval()(STATES))
@@ -90,15 +85,6 @@ def test_memory_before_the_tokens_is_called_so(tokens: list[str] | None) -> None
     maps = recorded(lambda: Attention(mix=with_memory)(STATES), tokens=tokens)
     names = "".join(tokens or "01234")
     assert called(maps) == f"{names}/⟨before 1⟩⟨before 2⟩⟨before 3⟩{names}"
-
-
-def test_learned_tokens_behind_the_text_are_keys() -> None:
-    """YOLOS puts the objects that it looks for behind the patches: they ask, and are asked."""
-    objects = drawn(1, 2, 16)
-    layers = Stack([Attention(), Attention()])
-    both = Module(lambda own, x: own.stack(torch.cat([x, objects.expand(len(x), -1, -1)], dim=1)), stack=layers)
-    assert called(recorded(lambda: both(STATES), tokens=list("abcde"))) == "abcde⟨after 1⟩⟨after 2⟩"
-    assert called(recorded(lambda: both(STATES), tokens=list("abcdexy"), layers=[1])) == "abcdexy"
 
 
 @pytest.mark.parametrize("is_shifted", [False, True])
@@ -167,23 +153,6 @@ def test_names_of_graphs_in_one_batch(tokens: Any, called: str) -> None:
     maps = recorded(lambda: Module(forward)(STATES[0]), tokens=tokens)
     assert " ".join("".join(one.keys.pieces) for one in maps) == called
     assert [("tokens are called by their places" in one.provenance.facts.guess) for one in maps] == ["0" in called] * 2
-
-
-def test_windows_behind_heads_are_not_heads() -> None:
-    """Hiera: [text, head, window, token, …], two heads over four windows of four tokens."""
-
-    def forward(own: Any, states: Tensor) -> Tensor:
-        query, key, value = own.both(states).reshape(1, 4, 4, 3, 2, 8).permute(3, 0, 4, 1, 2, 5)
-        own.weights = torch.softmax(query @ key.mT / 8**0.5, -1)[0]
-        mixed = functional.scaled_dot_product_attention(query, key, value)
-        return mixed.permute(0, 2, 3, 1, 4).reshape(1, 16, 16)
-
-    model: Any = Module(forward, **linears(both=48))
-    maps = recorded(lambda: model(torch.randn(1, 16, 16)))
-    assert [one.weights.shape for one in maps] == [(1, 2, 4, 4)] * 4
-    for number, one in enumerate(maps):
-        np.testing.assert_allclose(one.weights[0], model.weights[:, number].detach().numpy(), atol=1e-6)
-        assert one.provenance.text_name == f"window {number + 1} of 4"
 
 
 def cross() -> Module:
@@ -487,7 +456,6 @@ TIMES = "⟨mixed 0⟩⟨mixed 3⟩⟨mixed 6⟩ ace bdf ⟨mixed 0⟩⟨mixed 3
         (lambda own, places, ids: own.attend(own.words(places) + own.words(ids)), [TWO[:1], TWO], "abc xyz", "abc xyz"),
         (joined_and_turned, [TWO[:1], TWO[1:]], "abc xyz", "abc xyz abc xyz"),
         (by_space_and_time, [drawn(2, 2, 3, 2, 12)], "abcdef uvwxyz", f"{FRAMES} {TIMES}"),
-        (beside_learned, [drawn(2, 1, 1, 2, 16)], "Cab", "Cab"),
         (beside_learned, [drawn(2, 2, 1, 2, 16)], "Cab Cxy", "Cab Cxy"),
         (lambda own, series: own.attend(own.embed(series.unsqueeze(-1))), [drawn(3, 1, 5)], "abcde", "abcde"),
         (by_columns, [drawn(3, 1, 5)], "abcde", "abcde"),

@@ -122,7 +122,7 @@ class Follower:
             share = of.args[1] if len(of.args) > 1 and isinstance(of.args[1], float) else 0.5
             self.store.put(of.result, Known(None, dropped=1 - share))
         elif is_read or of.name in CONVOLUTIONS:
-            by_number = self._convolve if "_pool" in of.name else self._combine
+            by_number = self._convolve if "_pool" in of.name or "upsample" in of.name else self._combine
             otherwise = self._reduce if _is_reduction(of) else by_number
             self._mark(of, known, self._rules.get(of.name, otherwise)(of, known))
 
@@ -386,33 +386,35 @@ class Follower:
     def _convolve(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
         """Keep as many positions as before, else make new tokens: patches of an image, stretches of sound."""
         states, kernel, result = of.args[0], of.args[1], of.results[0]
-        source, strides, what = known[0] or NOTHING, (of.args[2:3] or [()])[0], "pooling"
+        source, strides, what = known[0] or NOTHING, {*(of.arguments.get("stride") or ())}, "pooling"
         given = source.ids
         if isinstance(kernel, Tensor):
-            kernel, strides, what = kernel.shape[2:], of.args[3], "convolution"
-        elif given is None or len(kernel) != given.ndim - 2 or {*strides} != {1} or self.store.varies(given, 1):
+            kernel, what = kernel.shape[2:], "convolution"
+        elif given is None or len(kernel) != given.ndim - 2:
             return self._combine(of, known)
-        if given is None or self.store.varies(given, 1):  # channels come before places
+        # Channels come before places. What was read as states has tokens there, and none behind.
+        if given is None or (self.store.varies(given, 1) and not self.store.varies(given.flatten(2), 2)):
             given = self.store.seed((len(states), 1, *states.shape[2:]))
             if source.numbers is not None:
                 given = self.store.mix(source.numbers[:, :1].contiguous(), is_mixed=False)
             self.store.put(states, Known(given.expand(states.shape)))
-        elif math.prod(kernel) > 1 and {*strides} == {1}:
+        elif math.prod(kernel) > 1 and strides == {1}:
             self._note(what)
         # As many places as each text has tokens, padding left out, are of these, and any others of new ones, the same
-        # for all heads of a text.
+        # for all heads of a text, as are places whose channels are of several.
         shape, places = torch.Size((len(result), 1, *result.shape[2:])), given[:, :1]
-        if places.shape != shape:
+        if places.shape != shape or self.store.varies(given, 1):
             real, is_before = places >= 0, family_of(places) < self.store.n_before
             # A cache keeps tokens of a pass before for as long as a kernel reaches: a result is of the last it reads.
             if bool((real & is_before).any()) and not bool(is_before.all()):
                 real = real.index_fill(-1, torch.arange(kernel[-1] - 1), False)
-            tokens = places[real] if bool((real == real[:1]).all()) and {*strides} == {1} else places
+            tokens = places[real] if bool((real == real[:1]).all()) and strides == {1} else places
             rows, of_row = torch.unique(places.flatten(1).amax(dim=1), return_inverse=True)
             if not self.store.varies(places.flatten(1), 1):  # each is of one token, which becomes a text
                 rows = self.store.seed((len(rows), 1))[:, 0]
             of_places = rows[:, None].expand(-1, shape[1:].numel()).contiguous()
-            new = tokens if tokens.numel() == shape.numel() else self.store.mix(of_places, is_mixed=False)[of_row]
+            is_same = tokens.numel() == shape.numel() and not self.store.varies(given, 1)
+            new = tokens if is_same else self.store.mix(of_places, is_mixed=False)[of_row]
             places = new.view(shape)
         return places.expand(result.shape)
 

@@ -261,8 +261,9 @@ class Texts:
             keys = np.concatenate([np.asarray(calls[0].keys)[:, first < 0], there], axis=1)
             whole = np.concatenate([first[first < 0], there[0]])
             parts = [_spread(call, tokens, keys, whole, of) for call, of in zip(calls, own, strict=True)]
-            united = _unite(parts, n_steps=len(calls))
-            calls = united if len(united) == 1 else calls
+            whole_text, *others = _unite(parts, n_steps=len(calls))
+            # Layers that no module tells apart would be heads of one.
+            calls = calls if others or whole_text.kept.shape[1] > calls[0].kept.shape[1] else [whole_text]
         return [replace(of, queries=text.number(of.queries), keys=text.number(of.keys), apart=apart) for of in calls]
 
     def _line_up(self, call: Call, text: Text) -> PlaceIds:
