@@ -38,7 +38,7 @@ WHOLE = {"layer_norm", "reshape"}  # made of other operators, and followed as th
 MOVES = SHAPED | {
     *("expand", "transpose", "permute", "t", "squeeze", "unsqueeze", "slice", "select", "split", "split_with_sizes"),
     *("unsafe_split", "unsafe_split_with_sizes", "chunk", "unbind", "roll", "flip", "repeat", "unfold", "diagonal"),
-    *("index", "index_select", "gather", "masked_select", "constant_pad_nd"),
+    *("alias", "index", "index_select", "gather", "masked_select", "constant_pad_nd"),
     *("view_as_real", "view_as_complex"),
     *("im2col", "pixel_shuffle", "pixel_unshuffle", "cat", "stack", "where", "index_copy", "index_put", "scatter"),
     *("_index_put_impl", "slice_scatter", "select_scatter", "masked_scatter"),
@@ -49,7 +49,7 @@ VALUES = {"self", "other", "value", "padding_value"}  # arguments that are numbe
 REPEATING = {"cat", "repeat", "index", "index_select", *SHAPED}  # rows, where texts have one number, or are one
 COPYING = {"cat", "repeat", "index", "index_select"}  # rows of states
 TAKING = {"select", "slice", "split", "split_with_sizes", "chunk", "unbind", "index", "index_select", "gather"}
-COPIES = {"clone", "copy", "_to_copy", "detach", "alias", "lift_fresh", "_conj", "nan_to_num", "masked_fill"}
+COPIES = {"clone", "copy", "_to_copy", "detach", "lift_fresh", "_conj", "nan_to_num", "masked_fill"}
 RUNNING = {
     **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"), "cumulative sum"),
     **dict.fromkeys(("_fft_r2c", "_fft_c2c", "_fft_c2r"), "Fourier transform"),
@@ -236,7 +236,7 @@ class Follower:
         source = of.tensors[0]
         # A part is remembered with its whole: what is written into it later, as into a cache with room left, has to be
         # written into the ids of the whole, too. `take` finds the part again among those.
-        if of.name in ("slice", "select") and not is_learned(source):
+        if of.name in ("alias", "slice", "select") and not is_learned(source):
             again, where, named = of.function, of.args[1:], of.kwargs
             take = lambda whole: again(whole, *where, **named)  # noqa: E731 - and holds no tensor alive
             # Of a part of a part the one between may be gone by then, as in cache[:2, 3:4] = …
@@ -295,6 +295,8 @@ class Follower:
             known = joined._replace(ids=one, softmax=own, columns=across, allowed=passing, numbers=numbers)
             since = 0 if self._takes_some(of) else joined.since
             self.store.put(result, known._replace(since=since, is_copied=is_copied))
+            if one is not None and of.function._schema.name.endswith("_") and result in self._parts:
+                self._write(result, one, joined.after)
 
     def _takes_some(self, of: Operation) -> bool:
         """Tell whether tokens are taken out of others."""
