@@ -50,15 +50,6 @@ def test_stages_of_different_sizes_are_a_group_each() -> None:
     assert maps.not_seen.endswith(": 1.conv (convolution).")
 
 
-def test_a_module_that_attends_twice_with_other_rows_is_two_groups() -> None:
-    def twice(own: Any, states: Tensor) -> Any:
-        windows = own.attend(states.view(4, 4, 16))
-        return windows + own.attend(windows.mean(1)[None]).squeeze(0)[:, None]
-
-    maps = recorded(lambda: Module(twice, attend=Attention())(torch.randn(1, 16, 16)))
-    assert [name for name, *_ in groups(maps)] == ["attend #1"] * 4 + ["attend #2"]
-
-
 def test_what_was_changed_before_the_values_is_said() -> None:
     talking = [Attention(mix=by_talking_heads), Attention(mix=by_talking_heads), Attention()]
     maps = recorded(lambda: Stack(talking).eval()(STATES))

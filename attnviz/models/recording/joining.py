@@ -154,7 +154,7 @@ def _join_parts(calls: list[Call], _: Store) -> list[Call]:
 
 def _find_loop(call: Call) -> tuple[object, ...] | None:
     """Find what steps of one loop have in common: their pass, which a function may begin anew, and all else."""
-    may_be_step = call.kept.shape[2] == 1 < call.kept.shape[3] and call.factors is None
+    may_be_step = call.kept.shape[2] == 1 < call.kept.shape[3] and call.keys is not None and call.factors is None
     return (call.number, call.root, call.path, call.kept.shape, call.heads, _read(call)[1]) if may_be_step else None
 
 
