@@ -233,10 +233,22 @@ def by_frames(own: Any, films: Tensor) -> Any:
     return own.layer(by_time.flatten(0, 1))
 
 
+def by_pictures(own: Any, pictures: Tensor) -> Tensor:
+    """Add what is learned to patches of pictures before all else, then attend in each, as in Flamingo."""
+    states = own.norm(pictures + own.learned[:1]).unflatten(-1, (2, 8)).movedim(3, 1)
+    return by_softmax(states, states, states)
+
+
 def by_columns(own: Any, kinds: Tensor, numbers: Tensor) -> Any:
     """Look up features of numbers, behind a class token, as in an FT-Transformer (Gorishniy et al. 2021)."""
     columns = own.words(kinds), own.words(torch.arange(2)) * numbers[..., None]
     return own.layer(torch.cat([own.learned[:1].expand(len(kinds), 1, -1), *columns], dim=1))
+
+
+def by_kinds(own: Any, ids: Tensor) -> Any:
+    """Look up in a table of what kind words are, and embed the kinds of all texts as one list, as RecBole does."""
+    kinds = (torch.arange(30) % 7)[ids.flip(1)]
+    return own.layer(own.words(kinds.view(-1, 1)).view(*ids.shape, 16))
 
 
 def by_sentences(own: Any, ids: Tensor) -> Any:
@@ -271,6 +283,11 @@ def by_places_and_time(own: Any, picture: Tensor, time: Tensor) -> Any:
     return own.layer(own.groups(states.flatten(2)).mT)
 
 
+def by_labels(_: Any, states: Tensor) -> Tensor:
+    """Weigh what no module has read by scores of tokens, as a matching network does labels (Vinyals et al. 2016)."""
+    return (states @ states.flip(1).mT).softmax(-1) @ functional.one_hot(torch.arange(10).view(2, 5) % 3).float()
+
+
 def by_first_axis(own: Any, states: Tensor) -> Any:
     """Attend as torch's modules do unless they are told otherwise: [token, text, d]."""
     return own.beside(states, states, states)
@@ -297,13 +314,16 @@ CACHED = [(IDS[None, :3], 0), (IDS[None, 3:4], 3), (IDS[None, 4:5], 4)]
         (shortened, [(OF_TWO,)], "abcde abcde", "abcde/01 abcde/01"),
         (in_turn, [(OF_TWO,)], "abcde vwxyz", "abcde vwxyz"),
         (by_frames, [(drawn(5, 2, 3, 3, 4, 2),)], "abcdef uvwxyz", "ace bdf uwy vxz ab cd ef uv wx yz"),
+        (by_pictures, [(drawn(5, 2, 3, 2, 16),)], "abcdef uvwxyz", "ab cd ef uv wx yz"),
         (by_columns, [(IDS[:6].view(2, 3), drawn(6, 2, 2))], "abcde abcde", "⟨before 1⟩abcde ⟨before 1⟩abcde"),
         (by_columns, [(IDS[:6].view(2, 3), drawn(6, 2, 2))], "zabcde zabcde", "zabcde zabcde"),
+        (by_kinds, [(IDS.view(2, 6),)], "abcdef ABCDEF", "fedcba FEDCBA"),
         (by_sentences, [(IDS.view(2, 2, 3),)], "abcdef uvwxyz", "abc def uvw xyz"),
         (by_cache, CACHED, "abcde", "abcde"),
         (by_cache, [(torch.cat([ids, ids + 9]), at) for ids, at in CACHED], "abcde ABCDE", "abcde ABCDE"),
         *((by_shifted_scores, [(OF_TWO, is_first)], *["abcde ABCDE"] * 2) for is_first in (False, True)),
         (of_two_kinds, [(drawn(1, 1, 3, 2, 3), IDS.view(2, 6))], "abcdef ABCDEF", "012345 abcdef ABCDEF"),
+        (by_labels, [(OF_TWO,)], "abcde ABCDE", "abcde/edcba ABCDE/EDCBA"),
         (by_places_and_time, [(drawn(1, 1, 3, 2, 3), IDS[:1])], "abcdef", "abcdef"),
         (by_places_and_time, [(drawn(1, 2, 3, 2, 3), IDS[:2])], "abcdef ABCDEF", "abcdef ABCDEF"),
         (lambda own, x: own.layer(own.groups(x.flatten(2)).mT), [(drawn(1, 1, 16, 2, 3),)], "abcdef", "abcdef"),

@@ -30,11 +30,6 @@ def groups(maps: Recording) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]
     return [(one.provenance.facts.group, one.layer_numbers, one.weights.shape) for one in maps]
 
 
-def test_a_stack_with_a_layer_of_other_heads_keeps_its_numbers() -> None:
-    maps = recorded(lambda: Stack([Attention(n) for n in (2, 4, 4, 4)]).eval()(STATES))
-    assert groups(maps) == [("layers.0", (0,), (1, 2, 5, 5)), ("layers.1-3", (1, 2, 3), (3, 4, 5, 5))]
-
-
 def test_layers_that_are_lists_count_by_the_outer_number() -> None:
     layers = [nn.ModuleList([nn.LayerNorm(16), Attention(n), nn.Identity()]) for n in (4, 4, 2)]
     maps = recorded(lambda: Stack(layers).eval()(STATES))
@@ -509,6 +504,11 @@ def test_keys_that_every_query_forbids_itself_are_forbidden() -> None:
 def test_the_outermost_module_reads_tokens_also_if_nothing_in_it_is_learned() -> None:
     attend = Module(lambda _, states: by_softmax(*[states[:, [4, 2, 0, 1, 3]]] * 3))
     assert called(recorded(lambda: attend(STATES), tokens=list("abcde"))) == "ecabd"
+
+
+def test_names_that_go_by_how_many_tokens_there_are_are_a_guess() -> None:
+    lost = Module(lambda _, states: by_softmax(*[torch.from_numpy(states.numpy())] * 3))
+    assert "which tokens they are of is not known" in recorded(lambda: lost(STATES))[0].provenance.facts.guess
 
 
 def test_queries_and_keys_that_a_text_has_none_of_are_left_out() -> None:

@@ -120,7 +120,7 @@ class Rule:
             if store.varies(queries, -1):
                 queries = across  # as where two texts read each other by one product
             told = store.varies(across, -1) and not store.varies(across, -2) and bool((collapse(across) >= 0).all())
-            keys = across.mT if told and keys is not None else keys
+            keys = across.mT if told else keys
         if keys is None or store.varies(queries, -1):
             queries = None
         # A kernel of a convolution that is made anew for each token, as in ConvBERT, weighs the tokens around it and
