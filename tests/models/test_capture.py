@@ -210,6 +210,7 @@ WINDOWS = torch.arange(5)[:, None] // 3 == torch.arange(5) // 3
     ("low", "allowed", "among"),
     [
         (-1e4, torch.ones(5, 5, dtype=torch.bool), -1e4),  # low scores, and no other in their rows
+        *((low, torch.ones(5, 5, dtype=torch.bool), low) for low in (-1e20, -1e9)),  # evenly, as courses write it
         (-1e4, EARLIER, 0),
         (-1e9, EARLIER, 0),
         (-9e15, EARLIER, 0),  # as Veličković et al. (2018) have it
@@ -224,16 +225,6 @@ def test_scores_that_a_number_forbids(low: float, allowed: Tensor, among: float)
     np.testing.assert_array_equal(call.attendable[0], allowed.numpy())
     assert (call.weights[..., ~allowed.numpy()] == 0).all()
     np.testing.assert_allclose(call.weights, scores().softmax(dim=-1).numpy(), atol=1e-30)
-
-
-@pytest.mark.parametrize("low", [-1e20, -1e9])
-def test_a_row_that_a_number_forbids_wholly_attends_evenly(low: float) -> None:
-    """As courses write it: softmax of equal numbers is even, and nothing is undefined, as it is of -inf."""
-    mask = EARLIER.clone()
-    mask[0] = False
-    call = only(lambda: (STATES @ STATES.mT).masked_fill(~mask, low).softmax(dim=-1) @ STATES)
-    np.testing.assert_allclose(call.weights[:, :, 0], 0.2, atol=1e-6)
-    assert call.attendable[0, 0].all()
 
 
 def test_scores_that_fall_with_distance_are_not_forbidden() -> None:

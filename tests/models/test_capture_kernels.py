@@ -40,15 +40,6 @@ def test_masks(run: Callable[[Tensor], Tensor], d_value: int) -> None:
     assert (call.weights[~np.broadcast_to(ALLOWED.numpy(), call.weights.shape)] == 0).all()
 
 
-@pytest.mark.parametrize("n_keys", [5, 7])
-def test_causal(n_keys: int) -> None:
-    call = only(lambda: SDPA(QUERY, KEY[:, :, :n_keys], VALUE[:, :, :n_keys], is_causal=True))
-    lower = np.tri(5, n_keys, dtype=bool)
-    np.testing.assert_array_equal(call.attendable, np.stack([lower, lower]))
-    assert (call.weights[..., ~lower] == 0).all()
-    np.testing.assert_allclose(call.weights.sum(axis=-1), 1, atol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("given", "scores"),
     [

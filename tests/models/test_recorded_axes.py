@@ -122,18 +122,11 @@ def test_words_that_cannot_be_read_are_no_failure_of_ours() -> None:
 
 def test_a_memory_that_is_learned_is_recorded_and_called_a_guess() -> None:
     """States that attend to keys, and values, which are learned."""
-
-    def forward(own: Any, ids: Tensor) -> Any:
-        states = own.words(ids).unflatten(-1, (2, 4)).transpose(1, 2)
-        own.weights = (states @ own.memory.mT).softmax(-1)
-        return own.weights @ own.memory
-
-    model: Any = Module(forward, words=nn.Embedding(9, 8), memory=nn.Parameter(torch.randn(1, 2, 5, 4)))
+    forward = lambda own, ids: by_softmax(own.words(ids)[:, None], own.memory, own.memory)  # noqa: E731
+    model = Module(forward, words=nn.Embedding(9, 4), memory=nn.Parameter(torch.randn(1, 2, 5, 4)))
     maps = recorded(lambda: model(torch.tensor([[1, 2, 3], [4, 5, 6]])))
     assert [one.weights.shape for one in maps] == [(1, 2, 3, 5)] * 2
-    for one, weights in zip(maps, model.weights, strict=True):
-        assert one.weights[0] == pytest.approx(weights.numpy(), abs=1e-6)
-        assert "is a guess: what they weigh is learned" in one.provenance.facts.guess
+    assert "is a guess: what they weigh is learned" in maps[0].provenance.facts.guess
 
 
 # --- The formula on two axes, and one weight a word: as courses and recurrent models write attention ---
@@ -240,10 +233,22 @@ def by_frames(own: Any, films: Tensor) -> Any:
     return own.layer(by_time.flatten(0, 1))
 
 
+def by_pictures(own: Any, pictures: Tensor) -> Tensor:
+    """Add what is learned to patches of pictures before all else, then attend in each, as in Flamingo."""
+    states = own.norm(pictures + own.learned[:1]).unflatten(-1, (2, 8)).movedim(3, 1)
+    return by_softmax(states, states, states)
+
+
 def by_columns(own: Any, kinds: Tensor, numbers: Tensor) -> Any:
     """Look up features of numbers, behind a class token, as in an FT-Transformer (Gorishniy et al. 2021)."""
     columns = own.words(kinds), own.words(torch.arange(2)) * numbers[..., None]
     return own.layer(torch.cat([own.learned[:1].expand(len(kinds), 1, -1), *columns], dim=1))
+
+
+def by_kinds(own: Any, ids: Tensor) -> Any:
+    """Look up in a table of what kind words are, and embed the kinds of all texts as one list, as RecBole does."""
+    kinds = (torch.arange(30) % 7)[ids.flip(1)]
+    return own.layer(own.words(kinds.view(-1, 1)).view(*ids.shape, 16))
 
 
 def by_sentences(own: Any, ids: Tensor) -> Any:
@@ -296,6 +301,11 @@ def by_windows(_: Any, states: Tensor) -> Any:
     return by_softmax(heads, heads, heads)
 
 
+def by_labels(_: Any, states: Tensor) -> Tensor:
+    """Weigh what no module has read by scores of tokens, as a matching network does labels (Vinyals et al. 2016)."""
+    return (states @ states.flip(1).mT).softmax(-1) @ functional.one_hot(torch.arange(10).view(2, 5) % 3).float()
+
+
 def by_first_axis(own: Any, states: Tensor) -> Any:
     """Attend as torch's modules do unless they are told otherwise: [token, text, d]."""
     return own.beside(states, states, states)
@@ -323,12 +333,15 @@ CACHED = [(IDS[None, :3], 0), (IDS[None, 3:4], 3), (IDS[None, 4:5], 4)]
         (shortened, [(OF_TWO,)], "abcde abcde", "abcde/01 abcde/01"),
         (in_turn, [(OF_TWO,)], "abcde vwxyz", "abcde vwxyz"),
         (by_frames, [(drawn(5, 2, 3, 3, 4, 2),)], "abcdef uvwxyz", "ace bdf uwy vxz ab cd ef uv wx yz"),
+        (by_pictures, [(drawn(5, 2, 3, 2, 16),)], "abcdef uvwxyz", "ab cd ef uv wx yz"),
         (by_columns, [(IDS[:6].view(2, 3), drawn(6, 2, 2))], "abcde abcde", "⟨before 1⟩abcde ⟨before 1⟩abcde"),
         (by_columns, [(IDS[:6].view(2, 3), drawn(6, 2, 2))], "zabcde zabcde", "zabcde zabcde"),
+        (by_kinds, [(IDS.view(2, 6),)], "abcdef ABCDEF", "fedcba FEDCBA"),
         (by_sentences, [(IDS.view(2, 2, 3),)], "abcdef uvwxyz", "abc def uvw xyz"),
         (by_cache, [(torch.cat([ids, ids + 9]), at) for ids, at in CACHED], "abcde ABCDE", "abcde ABCDE"),
         *((by_shifted_scores, [(OF_TWO, is_first)], *["abcde ABCDE"] * 2) for is_first in (False, True)),
         (of_two_kinds, [(drawn(1, 1, 3, 2, 3), IDS.view(2, 6))], "abcdef ABCDEF", "012345 abcdef ABCDEF"),
+        (by_labels, [(OF_TWO,)], "abcde ABCDE", "abcde/edcba ABCDE/EDCBA"),
         (by_places_and_time, [(drawn(1, 2, 3, 2, 3), IDS[:2])], "abcdef ABCDEF", "abcdef ABCDEF"),
         (by_windows, [(drawn(5, 2, 6, 16),)], "abcdef uvwxyz", "ab cd ef uv wx yz"),
         (by_times, [(IDS[:4].view(2, 2), drawn(5, 2, 6, 16))], "abcdef uvwxyz", "abcdef uvwxyz"),
@@ -593,6 +606,10 @@ def test_gates_and_soft_words_are_none_of_ours() -> None:
         mixed = functional.layer_norm(torch.stack([expert(states[None]) for expert in own.experts], 2), (16,))
         return torch.einsum("tne,tned->tnd", gates, own.experts[0](mixed))
 
+    def choose_experts(own: Any, states: Tensor) -> Any:
+        gates, chosen = own.gate(states).softmax(-1).topk(2)
+        return (functional.one_hot(chosen, 3) * (gates / gates.sum(-1, keepdim=True)).unsqueeze(-1)).sum(1)
+
     def mix_layers(own: Any, states: Tensor) -> Any:
         return torch.einsum("l,ld->d", own.mix.softmax(0), own.gate(states))
 
@@ -605,6 +622,7 @@ def test_gates_and_soft_words_are_none_of_ours() -> None:
     for model in (
         Module(mix_experts, experts=experts, **linears(gate=3)),
         Module(mix_experts_of_each_token, experts=experts, **linears(gate=3)),
+        Module(choose_experts, **linears(gate=3)),
         Module(lambda own, x: own.gate(x).softmax(-1) @ own.words.weight, words=nn.Embedding(N, 16), **linears(gate=N)),
         Module(lambda _, states: (states @ states.mT).softmax(-1) * torch.ones(N, N).tril() @ states),
         Module(mix_layers, mix=nn.Parameter(drawn(8, N)), **linears(gate=16)),
@@ -643,6 +661,15 @@ def test_scores_that_a_notebook_fills_in_are_taken_for_those_of_its_tokens() -> 
     np.testing.assert_allclose(maps[0].weights[0, 0], scores.softmax(-1), atol=1e-6)
     assert maps[0].keys.pieces == tuple("abcd")
     assert maps[0].provenance.facts.guess.endswith("it is not known what the scores that they came of are of.")
+
+
+def test_hops_in_a_notebook_are_layers() -> None:
+    """A state reads a memory again and again: nothing is known of either but what it has read."""
+    state, memory = drawn(3, 1, 1, 4), drawn(4, 1, 5, 4)
+    with torch.no_grad(), attnviz.record(keys=list("abcde")) as maps:
+        for _ in range(3):
+            state = state + (state @ memory.mT).softmax(-1) @ memory
+    assert [(one.n_layers, one.keys.pieces) for one in maps] == [(3, tuple("abcde"))]
 
 
 @pytest.mark.parametrize("is_fed", [True, False])

@@ -45,15 +45,6 @@ def test_stages_of_different_sizes_are_a_group_each() -> None:
     assert maps.not_seen.endswith(": 1.conv (convolution).")
 
 
-def test_a_module_that_attends_twice_with_other_rows_is_two_groups() -> None:
-    def twice(own: Any, states: Tensor) -> Any:
-        windows = own.attend(states.view(4, 4, 16))
-        return windows + own.attend(windows.mean(1)[None]).squeeze(0)[:, None]
-
-    maps = recorded(lambda: Module(twice, attend=Attention())(torch.randn(1, 16, 16)))
-    assert [name for name, *_ in groups(maps)] == ["attend #1"] * 4 + ["attend #2"]
-
-
 def test_what_was_changed_before_the_values_is_said() -> None:
     talking = [Attention(mix=by_talking_heads), Attention(mix=by_talking_heads), Attention()]
     maps = recorded(lambda: Stack(talking).eval()(STATES))
@@ -503,6 +494,11 @@ def test_keys_that_every_query_forbids_itself_are_forbidden() -> None:
 def test_the_outermost_module_reads_tokens_also_if_nothing_in_it_is_learned() -> None:
     attend = Module(lambda _, states: by_softmax(*[states[:, [4, 2, 0, 1, 3]]] * 3))
     assert called(recorded(lambda: attend(STATES), tokens=list("abcde"))) == "ecabd"
+
+
+def test_names_that_go_by_how_many_tokens_there_are_are_a_guess() -> None:
+    lost = Module(lambda _, states: by_softmax(*[torch.from_numpy(states.numpy())] * 3))
+    assert "which tokens they are of is not known" in recorded(lambda: lost(STATES))[0].provenance.facts.guess
 
 
 def test_queries_and_keys_that_a_text_has_none_of_are_left_out() -> None:

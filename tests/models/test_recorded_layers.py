@@ -30,24 +30,6 @@ def encoder(n_layers: int = 2) -> nn.TransformerEncoder:
 # --- passes and layers --------------------------------------------------------------------------------------------
 
 
-def test_two_texts_through_one_encoder_are_two_passes() -> None:
-    both = Module(lambda own, x, y: own.encoder(x) @ own.encoder(y).mT, encoder=encoder())
-    maps = recorded(lambda: both(X, Y))
-    part = both.get_submodule("encoder")
-    alone = [recorded(lambda: part(X))[0], recorded(lambda: part(Y))[0]]
-    assert [one.weights.shape for one in maps] == [(2, 4, 6, 6)] * 2
-    assert [dict(one.provenance.settings)["pass"] for one in maps] == [0, 1]
-    for one, expected in zip(maps, alone, strict=True):
-        np.testing.assert_array_equal(one.weights, expected.weights)
-
-
-def test_one_layer_that_reads_what_it_gave_is_several_layers() -> None:
-    """As in ALBERT, also where something is added in between."""
-    (maps,) = recorded(lambda: Stack([encoder(1)] * 3)(X))
-    assert maps.weights.shape == (3, 4, 6, 6)
-    assert maps.layer_numbers == (0, 1, 2)
-
-
 @pytest.mark.parametrize("other", [False, True])
 def test_two_calls_in_one_run_of_a_module(other: bool) -> None:
     """Of the same weights, as in DiffLlama, they are one layer; of others, a record each."""

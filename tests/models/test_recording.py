@@ -234,22 +234,22 @@ def test_a_padded_cache(padded_names: bool, masked: bool) -> None:
     np.testing.assert_array_equal(maps[1].attendable[0], np.tri(3, dtype=bool))
 
 
-def test_a_cache_with_room_to_spare() -> None:
-    """Of eight places. One that forgets is that of a model with windows."""
+@pytest.mark.parametrize("n_more", [0, 2])
+def test_a_cache_with_room_to_spare(n_more: int) -> None:
+    """Of eight places, written through an alias, as LitGPT does. KerasHub reads room for the answer first."""
 
-    def forward(own: Any, ids: Tensor) -> Tensor:
+    def forward(own: Any, ids: Tensor, n_read: int) -> Tensor:
         states = own.words(ids).unflatten(-1, (2, 4)).transpose(1, 2)
-        places = torch.arange(own.n_read, own.n_read + ids.shape[1])
-        own.n_read += ids.shape[1]
-        keys = own.cache.index_copy_(2, places, states)
+        places = torch.arange(n_read, n_read + ids.shape[1])
+        keys = own.cache[: len(ids), ...].index_copy_(2, places, states)
         return SDPA(states, keys, keys, torch.arange(8) <= places[:, None])
 
-    model = Module(forward, words=nn.Embedding(20, 8), cache=torch.zeros(1, 2, 8, 4), n_read=0)
-    with torch.no_grad(), record(["a", "b", "c"]) as maps:
-        for ids in ([3, 7, 1], [9], [4]):
-            model(torch.tensor([ids]))
+    model = Module(forward, words=nn.Embedding(20, 8), cache=torch.zeros(1, 2, 8, 4))
+    with torch.no_grad(), record(names := [*"abcde"[: 3 + n_more]]) as maps:
+        for n_read, ids in ((0, [3, 7, 1, *[0] * n_more]), (3, [9]), (4, [4])):
+            model(torch.tensor([ids]), n_read)
     (one,) = maps
-    assert one.keys.pieces == ("a", "b", "c", "⟨3⟩", "⟨4⟩")
+    assert one.keys.pieces == (*names, "⟨3⟩", "⟨4⟩")[:5]
     np.testing.assert_array_equal(one.attendable[0], np.tri(5, dtype=bool))
 
 

@@ -69,9 +69,9 @@ class Rule:
             if side.ndim == 1:  # a row on the left, a column on the right
                 sides[axis], known[axis] = side.unsqueeze(axis), known[axis].move(partial(torch.unsqueeze, dim=axis))
         (left, right), (of_left, of_right) = sides, known
-        found = self._attend(left, of_left, of_right, right.shape[-1])
+        found = self._attend(left, of_left, of_right, right)
         if found is None and not is_learned(right):
-            turned = self._attend(right.mT, of_right.turn(), of_left.turn(), left.shape[-2])
+            turned = self._attend(right.mT, of_right.turn(), of_left.turn(), left.mT)
             found = None if turned is None else turned.turn()
         if found is None:
             found = self._multiply_ids(of_left, of_right, torch.Size((*left.shape[:-1], right.shape[-1])))
@@ -99,13 +99,13 @@ class Rule:
         store.put(output, found)
 
     def _attend(
-        self, weights: Tensor, known: Known, of_values: Known, width: int, is_sum: bool = False
+        self, weights: Tensor, known: Known, of_values: Known, values: Tensor, is_sum: bool = False
     ) -> Known | None:
         """Return what is known of weights [… query key] times values [… key width], where that is attention."""
+        shape, width, after = weights.shape, values.shape[-1], known.after | of_values.after
         if self._is_beside(known, of_values.ids):
-            ids = None if known.ids is None else known.ids[..., :1].expand(*weights.shape[:-1], width)
-            return Known(ids, known.after | of_values.after)
-        if not self._weighs(weights, known, of_values.ids):
+            return Known(None if known.ids is None else known.ids[..., :1].expand(*shape[:-1], width), after)
+        if not self._weighs(weights, known, of_values.ids, values):
             return None
         # A score has two names: `ids` are the tokens of the left side of the product that it comes of, `columns` those
         # of the right side. Queries are read from the former. Keys are read from the latter where these name a token
@@ -120,12 +120,11 @@ class Rule:
             if store.varies(queries, -1):
                 queries = across  # as where two texts read each other by one product
             told = store.varies(across, -1) and not store.varies(across, -2) and bool((collapse(across) >= 0).all())
-            keys = across.mT if told and keys is not None else keys
+            keys = across.mT if told else keys
         if keys is None or store.varies(queries, -1):
             queries = None
         # A kernel of a convolution that is made anew for each token, as in ConvBERT, weighs the tokens around it and
         # looks at none of them.
-        shape, after = weights.shape, known.after | of_values.after
         if queries is not None and has_tokens(queries) and across is None and not is_sum and shape[-2] == 1:
             rows, of_keys = row_of(store.lay_out(queries, shape[:-1])), store.lay_out(keys, (*shape[:-2], shape[-1]))
             assert of_keys is not None
@@ -196,7 +195,7 @@ class Rule:
         by_query = (axis for axis in range(ids.ndim - 2) if varies(known.ids, axis) and not varies(keys, axis))
         return self._store.is_nobodys(ids) or any(varies(ids, axis) for axis in by_query)
 
-    def _weighs(self, weights: Tensor, known: Known, ids: Ids | None) -> bool:
+    def _weighs(self, weights: Tensor, known: Known, ids: Ids | None, values: Tensor) -> bool:
         """Tell whether the left side of a product holds weights, and the right side states of different tokens."""
         softmax, n_keys = known.softmax, weights.shape[-1]
         if known is NOTHING or (softmax is None and self._store.is_nobodys(known.ids)):
@@ -213,7 +212,10 @@ class Rule:
                 self._note("", "pieces")  # rows of more keys than it had were put together anew, as in Longformer
                 return False
             fits = softmax is None or len(softmax.shape) < 3 or weights.ndim > 2
-            if not fits or (softmax is None and known.ids is not None):
+            # Scores of one token, for whole numbers that nothing is known of, are those of the experts that it chose.
+            are_of_one = known.columns is None and not self._store.varies(known.ids, -1)
+            is_chosen = are_of_one and bool((values == values.round()).all())
+            if not fits or (known.ids is not None and (softmax is None or is_chosen)):
                 return False
         elif not self._store.varies(ids, -2):
             few = collapse(ids)
@@ -263,7 +265,7 @@ class Rule:
             return shadow.movedim(summed, [*range(-len(summed), 0)]).flatten(-len(summed)).unsqueeze(-2)
 
         of_values = of_states.move(lay_out).turn()
-        found = self._attend(lay_out(weights), known.move(lay_out), of_values, 1, is_sum=True)
+        found = self._attend(lay_out(weights), known.move(lay_out), of_values, lay_out(states).mT, is_sum=True)
         if found is None:
             return None
         kept = [shape[axis] for axis in range(n_axes) if axis not in summed]

@@ -38,7 +38,7 @@ WHOLE = {"layer_norm", "reshape"}  # made of other operators, and followed as th
 MOVES = SHAPED | {
     *("expand", "transpose", "permute", "t", "squeeze", "unsqueeze", "slice", "select", "split", "split_with_sizes"),
     *("unsafe_split", "unsafe_split_with_sizes", "chunk", "unbind", "roll", "flip", "repeat", "unfold", "diagonal"),
-    *("index", "index_select", "gather", "masked_select", "constant_pad_nd"),
+    *("alias", "index", "index_select", "gather", "masked_select", "constant_pad_nd"),
     *("view_as_real", "view_as_complex"),
     *("im2col", "pixel_shuffle", "pixel_unshuffle", "cat", "stack", "where", "index_copy", "index_put", "scatter"),
     *("_index_put_impl", "slice_scatter", "select_scatter", "masked_scatter"),
@@ -49,7 +49,7 @@ VALUES = {"self", "other", "value", "padding_value"}  # arguments that are numbe
 REPEATING = {"cat", "repeat", "index", "index_select", *SHAPED}  # rows, where texts have one number, or are one
 COPYING = {"cat", "repeat", "index", "index_select"}  # rows of states
 TAKING = {"select", "slice", "split", "split_with_sizes", "chunk", "unbind", "index", "index_select", "gather"}
-COPIES = {"clone", "copy", "_to_copy", "detach", "alias", "lift_fresh", "_conj", "nan_to_num", "masked_fill"}
+COPIES = {"clone", "copy", "_to_copy", "detach", "lift_fresh", "_conj", "nan_to_num", "masked_fill"}
 RUNNING = {
     **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"), "cumulative sum"),
     **dict.fromkeys(("_fft_r2c", "_fft_c2c", "_fft_c2r"), "Fourier transform"),
@@ -112,6 +112,8 @@ class Follower:
         if not is_read and is_learned(of.tensors[0]) and all(map(_is_no_state, of.tensors)):
             for result in of.results:
                 self.store.put(result, Known(nobody(result.shape)))
+        elif self._takes_by_words(of, known):
+            self._mark(of, known, self._look_up(of, known))
         elif of.name in MOVES:
             self._move(of, known)
         elif of.name == "copy" and of.function._schema.name.endswith("_"):
@@ -121,10 +123,21 @@ class Follower:
         elif of.name == "bernoulli":  # what dropout multiplies with
             share = of.args[1] if len(of.args) > 1 and isinstance(of.args[1], float) else 0.5
             self.store.put(of.result, Known(None, dropped=1 - share))
-        elif is_read or of.name in CONVOLUTIONS:
+        elif of.name in CONVOLUTIONS or (is_read and not self._is_untold(of, known)):
             by_number = self._convolve if "_pool" in of.name or "upsample" in of.name else self._combine
             otherwise = self._reduce if _is_reduction(of) else by_number
             self._mark(of, known, self._rules.get(of.name, otherwise)(of, known))
+
+    def _takes_by_words(self, of: Operation, known: Sequence[Known | None]) -> bool:
+        """Tell whether words say which rows are taken of a table of which nothing is known, as of embeddings."""
+        is_table = of.name in ("index", "index_select") and len(known) == 2 and known[0] is None
+        words = known[1].ids if is_table and known[1] else None
+        return words is not None and of.result.ndim <= words.ndim + 1 and of.result.shape[: words.ndim] == words.shape
+
+    def _is_untold(self, of: Operation, known: Sequence[Known | None]) -> bool:
+        """Tell whether states that nothing is known of meet nothing but what is learned, which does not change that."""
+        is_all_known = all(each or _is_no_state(tensor) for each, tensor in zip(known, of.tensors, strict=True))
+        return not is_all_known and all(self.store.is_nobodys(each.ids) for each in known if each)
 
     def begin(self, of: Operation) -> None:
         """Note when tensors are first worked on, and make tokens of numbers given that get features of their own."""
@@ -233,7 +246,7 @@ class Follower:
         source = of.tensors[0]
         # A part is remembered with its whole: what is written into it later, as into a cache with room left, has to be
         # written into the ids of the whole, too. `take` finds the part again among those.
-        if of.name in ("slice", "select") and not is_learned(source):
+        if of.name in ("alias", "slice", "select") and not is_learned(source):
             again, where, named = of.function, of.args[1:], of.kwargs
             take = lambda whole: again(whole, *where, **named)  # noqa: E731 - and holds no tensor alive
             # Of a part of a part the one between may be gone by then, as in cache[:2, 3:4] = …
@@ -292,6 +305,8 @@ class Follower:
             known = joined._replace(ids=one, softmax=own, columns=across, allowed=passing, numbers=numbers)
             since = 0 if self._takes_some(of) else joined.since
             self.store.put(result, known._replace(since=since, is_copied=is_copied))
+            if one is not None and of.function._schema.name.endswith("_") and result in self._parts:
+                self._write(result, one, joined.after)
 
     def _takes_some(self, of: Operation) -> bool:
         """Tell whether tokens are taken out of others."""
@@ -420,14 +435,14 @@ class Follower:
 
     def _look_up(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
         """Give vectors the ids of their words, which are read here first where no module was given them."""
-        words, at = None if known[1] is None else known[1].ids, of.args[1]
+        words, at = None if known[1] is None else known[1].ids, of.tensors[1]
         if words is None and at.ndim and at.shape[-1] > 1 and bool((at.diff() == 1).all()):
             return nobody(of.result.shape)  # what a model counts up itself are places, or queries that it has learned
         if words is None or bool((words < 0).any()):
             new = self.store.seed(at.shape, is_new=words is not None)
             words = new if words is None else torch.where(words < 0, new, words)
             self.store.put(at, Known(words))
-        return words.unsqueeze(-1).expand(of.result.shape)
+        return (words.unsqueeze(-1) if of.result.ndim > words.ndim else words).expand(of.result.shape)
 
 
 def _join(known: Sequence[Known | None]) -> Known:

@@ -154,7 +154,7 @@ def _join_parts(calls: list[Call], _: Store) -> list[Call]:
 
 def _find_loop(call: Call) -> tuple[object, ...] | None:
     """Find what steps of one loop have in common: their pass, which a function may begin anew, and all else."""
-    may_be_step = call.kept.shape[2] == 1 < call.kept.shape[3] and call.factors is None
+    may_be_step = call.kept.shape[2] == 1 < call.kept.shape[3] and call.keys is not None and call.factors is None
     return (call.number, call.root, call.path, call.kept.shape, call.heads, _read(call)[1]) if may_be_step else None
 
 
@@ -187,9 +187,14 @@ class Text:
     is_grown: bool = False
     is_of_other_rows: bool = False  # whether its cache held tokens of other rows
 
-    def grow(self, queries: PlaceIds, keys: PlaceIds) -> None:
-        """Go on behind the last token that is a key: those behind it were taken back."""
-        end = int(np.nonzero(np.isin(self.tokens, keys))[1].max()) + 1
+    def grow(self, queries: PlaceIds, keys: PlaceIds, attended: PlaceIds) -> None:
+        """Go on behind the last token that is a key: those behind it were taken back.
+
+        So were those behind the last that is attended to, if a cache has lost one of them to what is written over it.
+        """
+        there, seen = np.isin(self.tokens, keys), np.isin(self.tokens, attended)
+        end, last = (int(np.nonzero(of)[1].max(initial=-1)) + 1 for of in (there, seen))
+        end = end if there[:, last:end].all() else last
         self.tokens, self.is_grown = np.concatenate([self.tokens[:, :end], queries], axis=1), True
         of_rows = zip(keys, self.tokens, strict=True)
         self.is_of_other_rows |= any((np.isin(of, self.tokens) != np.isin(of, own)).any() for of, own in of_rows)
@@ -221,7 +226,7 @@ class Texts:
         if len(text.tokens) != len(queries) or np.isin(queries, text.tokens).any():
             text = fresh
         else:
-            text.grow(queries, call.keys)
+            text.grow(queries, call.keys, np.where(call.attended, call.keys, NOBODY))
         self._of.update(dict.fromkeys(new, text))
 
     def find_grown(self, call: Call) -> Text | None:

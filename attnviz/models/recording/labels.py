@@ -141,7 +141,8 @@ def _guess_sides(call: Call, names: Names, make: Callable[..., PlaceIds]) -> Cal
         call = replace(call, kept=kept, attendable=attendable, sink=sink, heads=heads, guess=guess)
     are_two = n_queries != n_keys or (names.tokens is not None and names.matches_length("keys", n_keys))
     keys = make("keys" if are_two else "tokens", n_rows, n_keys)
-    return replace(call, queries=make("tokens", n_rows, n_queries), keys=keys)
+    guess = call.guess or ("which tokens they are of is not known" if call.root else "")
+    return replace(call, queries=make("tokens", n_rows, n_queries), keys=keys, guess=guess)
 
 
 def count_windows(group: Group) -> tuple[list[int], int]:

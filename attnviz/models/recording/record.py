@@ -97,7 +97,9 @@ def record(  # noqa: PLR0913 - each is an option of its own
 
     States of a recurrence, also of a cell written by hand, are called by the token that was read last. Scores that are
     made of pairs of tokens, such as sums and distances, are of both. Where no module is at work, as in the cells of a
-    notebook, a softmax of any scores is taken for one of attention, and the record's facts say that it is a guess.
+    notebook, a softmax of any scores is taken for one of attention, and the record's facts say that it is a guess. So
+    is which tokens weights are of where a module did to its states what is not followed: names then go by how many
+    there are.
 
     `tokens` names the pieces of one text, or of each text of a batch in a list of lists, also where these stand one
     after another on one axis and attend as windows, as the graphs of a batch do; without it, tokens are called by their
