@@ -97,6 +97,5 @@ def leave_out_copies(documents: Sequence[Document]) -> tuple[list[Document], tup
         found.setdefault(document.text, document)
     if not (n_copies := len(documents) - len(found)):
         return list(documents), ()
-    verb = "is" if n_copies == 1 else "are"
-    notice = f"{n_copies} of {len(documents)} texts {verb} left out: the same text stands there before"
+    notice = f"leaving out {n_copies} of {len(documents)} texts: the same text stands there before"
     return list(found.values()), (notice,)

@@ -59,8 +59,8 @@ def test_a_model_that_knows_no_word_is_not_compared(tmp_path: Path) -> None:
     found = result(iter(events))
     assert [each["name"] for each in data(found)["models"]] == ["multi-zh"]
     assert not (tmp_path / "single.safetensors").exists()
-    (told,) = (said for event in events if isinstance(event, Progress) for said in event.notices if "left out" in said)
-    assert told == "single is left out: half of the tokens of each text or more are not in the vocabulary"
+    (told,) = (said for event in events if isinstance(event, Progress) for said in event.notices if "leaving" in said)
+    assert told == "leaving out single: half of the tokens of each text or more are not in the vocabulary"
 
 
 def compare_text(text: str, out: Path) -> Report:
@@ -71,7 +71,7 @@ def test_an_answer_to_unknown_words_is_not_explained(tmp_path: Path) -> None:
     with pytest.raises(InvalidText, match=r"8 of 8 tokens of .* are not in the model's vocabulary"):
         list(attribute(text=(STRANGE,), out=str(tmp_path)))
     card = result(attribute(text=(STRANGE, "a good film", "a bad film"), card=True))
-    assert any("1 of 3 texts is left out" in notice for notice in card.notices)
+    assert any("leaving out 1 of 3 texts" in notice for notice in card.notices)
     with pytest.raises(InvalidText, match="nothing is left"):
         list(attribute(text=(STRANGE,), card=True))
 
