@@ -154,7 +154,7 @@ WITH_MARK = {UTF_8: "utf-8-sig"}  # it may begin with one
 ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 LOOKED_AT = 2**12  # bytes that say what a file is
-ENCODING_HINT = "Save the file as UTF-8, or name what it is in: --encoding latin-1, say."
+DECODE_HINT = "Save the file as UTF-8, or name what it is in: --encoding latin-1, say."
 
 
 def is_image(name: str) -> bool:
@@ -244,22 +244,22 @@ def read_lines(path: Place, encoding: str | None = None) -> Generator[str, None,
                 while line := check_size(text.readline(MAX_TEXT + 1), f"{path}:{number}"):
                     if not line.isascii() and (wrong := ESCAPED.search(line)):
                         problem = f"{path}:{number}: byte 0x{ord(wrong[0]) - 0xDC00:02x} is not {found.upper()}"
-                        raise InvalidSource(problem, hint=ENCODING_HINT)
+                        raise InvalidSource(problem, hint=DECODE_HINT)
                     ends = number == 1 and "\n" not in line and "\r" in line.rstrip("\r")  # as old Macs ended lines
                     yield from line.replace("\r", "\n").splitlines(keepends=True) if ends else (line,)
                     number += 1
         except UnicodeError as error:
             problem = f"{path}: from line {number} on bytes are not {found.upper()}"
-            raise InvalidSource(problem, hint=ENCODING_HINT) from error
+            raise InvalidSource(problem, hint=DECODE_HINT) from error
 
 
-def decode(raw: bytes, where: str, encoding: str | None = None, errors: str = "strict") -> str:
+def decode(raw: bytes, name: str, encoding: str | None = None, errors: str = "strict", hint: str = DECODE_HINT) -> str:
     """Decode a text that is a whole file or line: in `encoding`, else that of its mark, else UTF-8.
 
     Raises InvalidSource, unless `errors` are replaced: that would change a data set.
     """
     found = encoding or find_mark(raw)
-    with raising(InvalidSource, f"{where}: bytes are not {found.upper()}", ENCODING_HINT, (UnicodeError,)):
+    with raising(InvalidSource, f"{name}: bytes are not {found.upper()}", hint, (UnicodeError,)):
         return raw.decode(WITH_MARK.get(found, found), errors)
 
 
