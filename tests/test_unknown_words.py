@@ -25,7 +25,7 @@ def test_a_text_of_unknown_words_has_no_label() -> None:
     (table,) = (table for table in shown.tables if table.name == "predictions")
     assert [row[1] for row in table.rows] == ["-", "-", "positive", "positive"]
     assert "11 of 19 tokens, in 3 of 4 texts" in notes(shown)
-    assert "2 of 4 texts are not judged" in notes(shown)
+    assert "Not judged: 2 of 4 texts" in notes(shown)
     assert "attnviz train" in notes(shown)
     assert "UNK" not in notes(report(predict_texts("a good film")))
 
@@ -40,7 +40,7 @@ def test_what_is_not_judged_counts_for_no_accuracy(tmp_path: Path) -> None:
     predicted = result(predict(dataset=str(file)))
     found = data(predicted)
     assert (found["scored"], found["texts"]) == (2, 3)
-    assert "1 of 3 texts is not judged" in notes(report(predicted))
+    assert "Not judged: 1 of 3 texts" in notes(report(predicted))
     compared = result(compare(models=("single", "multi"), dataset=str(file), out=str(tmp_path)))
     assert data(compared)["models"][0]["accuracy"] == 1.0
     assert " of 2 judged (others: half unknown) and single" in notes(report(compared))

@@ -178,6 +178,8 @@ def check_kind(start: bytes, name: str, encoding: str | None = None) -> None:
         raise InvalidSource(f"{name} is a pointer of Git LFS, not the file", hint="git lfs pull brings the file.")
     start = start[:LOOKED_AT]
     kind = next((KINDS[magic] for magic in KINDS if start.startswith(magic)), None)
+    if start[4:8] == b"ftyp":  # HEIC, as telephones write photographs, and MP4
+        kind = IMAGE
     if start[257:262] == b"ustar":
         raise InvalidSource(f"{name} is an archive", hint="Let its name end in .tar: --dataset reads such.")
     if start.startswith(b"PK\x03\x04"):

@@ -155,6 +155,7 @@ BINARY = [
     (b"(lp0\nVA film\n.", "is a pickle"),
     (b"a.txt" + b"a/" * 126 + b"ustar", "is an archive. Let its name end in .tar"),
     (b"\x89PNG\r\n\x1a\n", "is a picture"),
+    (b"\0\0\0$ftypheic\0\0\0\0", "is a picture"),
 ]
 
 

@@ -100,7 +100,6 @@ WRONG = {
     "twice": (("square.npy", "--tokens-file", "tokens.txt", "--words", "a b"), "--words and --tokens-file exclude"),
     "no row": (("cross.npy", "--row", "2"), "no row 2 in a batch of 2"),
     "memory": (("cross.npy", "--max-memory", "0.01"), "5 tokens × 4 heads × 2 layers need"),
-    "memory of a .pt": (("square.pt", "--max-memory", "0.01"), "5 tokens × 1 head × 1 layer need"),
     "scores": (("scores.npy",), "look like scores before softmax"),
 }
 
