@@ -28,7 +28,6 @@ MISTAKES = (
     # closed choices
     ("heatmap 'a b' -m multi --model single", "--model is given 2 times, and takes one value"),
     ("heatmap 'a b' --scale shard", "Did you mean 'shared'"),
-    ("heatmap 'a b' --table foo", "heads, heatmap, top, full, none"),
     ("heatmap 'a b' --format pgn", "Did you mean 'png'"),
     ("heatmap 'a b' --measure entropi", "Did you mean 'entropy'"),
     ("heatmap 'a b' --sort all", "no measure 'all'. There are entropy, "),
