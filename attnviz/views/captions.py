@@ -98,7 +98,7 @@ def _describe_share_hidden(maps: AttentionMaps, part: TokenSelection, hidden: fl
     said = ", ".join(format_count(len(places), many) for places, many in counts if places)
     if not said or hidden is None or not keys:
         return f"{said} hidden" if said else ""
-    of_drawn = " of the queries drawn" if len(part.queries) < len(maps.queries) and part.queries != part.keys else ""
+    of_drawn = " of the queries drawn" if len(part.queries) < len(maps.queries) else ""
     return f"{said} hidden, {hidden:.1%} of the attention{of_drawn}"
 
 

@@ -232,7 +232,7 @@ def test_what_was_hidden_is_said_everywhere() -> None:
     maps = marked()
     shown = report(maps, HIDING)
     by_hand = (maps.weights[0, :, 1:5, 0] + maps.weights[0, :, 1:5, 5]).mean(axis=-1)
-    share = f"{by_hand.mean():.1%} of the attention"
+    share = f"{by_hand.mean():.1%} of the attention of the queries drawn"
     assert shown.subtitle.endswith(f" · 4 tokens and 2 markers · 2 tokens hidden, {share}")
     assert report(maps).subtitle.endswith(" · 4 tokens and 2 markers")
     (heads,) = (table for table in shown.tables if table.role == "heads")
