@@ -229,9 +229,8 @@ class AttentionMaps(Tabular):
         if wrong.any():
             head, query = (int(i) for i in np.argwhere(wrong)[0])
             total = row_sums[head, query]
-            problem = "hold NaN" if np.isnan(total) else f"sum to {total:.4g}, not 1"
-            of = f"layer {number}, head {self.head_numbers[head]}: the weights of query {query}"
-            raise InvalidRecord(f"{of} {problem}")
+            said = "hold NaN" if np.isnan(total) else f"sum to {total:.4g}, not 1"
+            raise InvalidRecord(f"layer {number}, head {self.head_numbers[head]}: the weights of query {query} {said}")
         if self.weights[layer].min() < 0:  # rows that sum to 1 hold no NaN
             raise InvalidRecord(f"layer {number} holds negative weights")
         if not self.allows_all(layer) and (self.weights[layer].max(axis=0)[~self.attendable[layer]] > 0).any():
