@@ -91,12 +91,11 @@ def _digest(documents: Iterable[Document]) -> str:
 
 
 def leave_out_copies(documents: Sequence[Document]) -> tuple[list[Document], tuple[str, ...]]:
-    """Return the first of each text, and a notice where others are the same: copies say nothing of other texts."""
+    """Return the first of each text that is not blank, and how many are left out: copies say nothing of other texts."""
+    read = [document for document in documents if document.text.strip()] or documents
     found: dict[str, Document] = {}
-    for document in documents:
+    for document in read:
         found.setdefault(document.text, document)
-    if not (n_copies := len(documents) - len(found)):
-        return list(documents), ()
-    verb = "is" if n_copies == 1 else "are"
-    notice = f"{n_copies} of {len(documents)} texts {verb} left out: the same text stands there before"
-    return list(found.values()), (notice,)
+    left_out = {"blank": len(documents) - len(read), "the same text stands there before": len(read) - len(found)}
+    notices = (f"leaving out {n} of {len(documents)} texts: {why}" for why, n in left_out.items() if n)
+    return list(found.values()), tuple(notices)

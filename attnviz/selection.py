@@ -40,14 +40,16 @@ def select_numbers(
 
 
 def find_token(written: str, pieces: Sequence[str]) -> int:
-    """Find the position of a token by its position (-1 is the last) or its word, exact or else in any case.
+    """Find the position of a token by its position (-1 is the last) or its word.
 
+    A word is as it is, else without the spaces around it, which tables leave out, too, else in any case.
     Raises InvalidSelection for a position beyond the text and for a word that occurs several times or not at all.
     """
     if _NUMBER.fullmatch(written):
         return _parse_number(written, range(len(pieces)), "token")
     found = [place for place, piece in enumerate(pieces) if piece == written]
-    found = found or [place for place, piece in enumerate(pieces) if piece.casefold() == written.casefold()]
+    for same in (str.strip, lambda piece: piece.strip().casefold()):
+        found = found or [place for place, piece in enumerate(pieces) if same(piece) == same(written)]
     if len(found) == 1:
         return found[0]
     if found:

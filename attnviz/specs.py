@@ -91,7 +91,7 @@ class TextOptions:
     encoding: str | None = option(
         None, "How the files are encoded, if not in UTF-8: for example latin-1.", TEXT, "NAME"
     )
-    keep_markup: bool = option(False, "Read tags, times, <br /> and messages as they are written.", TEXT)
+    keep_markup: bool = option(False, "Read tags, times, <br />, \\r\\n and messages as written.", TEXT)
     # empty: every text given as such, the first of a data set
     index: tuple[str, ...] = common((), "Which texts of the split: 3, -1, 0-4,7{; repeat}.", TEXT, "N")
 

@@ -172,6 +172,7 @@ def test_numbers_that_count_are_texts_in_python_and_none_is_no_list() -> None:
         ("columns='2': write a whole number. How many heads", lambda maps: attnviz.show(maps, columns="2")),
         ("scale='x': write one of lift", lambda maps: attnviz.compare(maps, maps, scale="x")),  # type: ignore[arg-type]
         ("no measure 'none'. There are entropy", lambda maps: attnviz.measure(maps, None)),  # type: ignore[arg-type]
+        ("a question is asked about an image, and multi is", lambda _: attnviz.attention("a film", question="good?")),
         (r"text=\['a'\]: write a text", lambda _: attnviz.attention(["a"])),  # type: ignore[arg-type]
         ("seed=1.5: write a whole number", lambda _: attnviz.attention("a", seed=1.5)),
     ],

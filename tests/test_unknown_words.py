@@ -25,7 +25,7 @@ def test_a_text_of_unknown_words_has_no_label() -> None:
     (table,) = (table for table in shown.tables if table.name == "predictions")
     assert [row[1] for row in table.rows] == ["-", "-", "positive", "positive"]
     assert "11 of 19 tokens, in 3 of 4 texts" in notes(shown)
-    assert "2 of 4 texts are not judged" in notes(shown)
+    assert "Not judged: 2 of 4 texts" in notes(shown)
     assert "attnviz train" in notes(shown)
     assert "UNK" not in notes(report(predict_texts("a good film")))
 
@@ -40,7 +40,7 @@ def test_what_is_not_judged_counts_for_no_accuracy(tmp_path: Path) -> None:
     predicted = result(predict(dataset=str(file)))
     found = data(predicted)
     assert (found["scored"], found["texts"]) == (2, 3)
-    assert "1 of 3 texts is not judged" in notes(report(predicted))
+    assert "Not judged: 1 of 3 texts" in notes(report(predicted))
     compared = result(compare(models=("single", "multi"), dataset=str(file), out=str(tmp_path)))
     assert data(compared)["models"][0]["accuracy"] == 1.0
     assert " of 2 judged (others: half unknown) and single" in notes(report(compared))
@@ -59,8 +59,8 @@ def test_a_model_that_knows_no_word_is_not_compared(tmp_path: Path) -> None:
     found = result(iter(events))
     assert [each["name"] for each in data(found)["models"]] == ["multi-zh"]
     assert not (tmp_path / "single.safetensors").exists()
-    (told,) = (said for event in events if isinstance(event, Progress) for said in event.notices if "left out" in said)
-    assert told == "single is left out: half of the tokens of each text or more are not in the vocabulary"
+    (told,) = (said for event in events if isinstance(event, Progress) for said in event.notices if "leaving" in said)
+    assert told == "leaving out single: half of the tokens of each text or more are not in the vocabulary"
 
 
 def compare_text(text: str, out: Path) -> Report:
@@ -71,7 +71,7 @@ def test_an_answer_to_unknown_words_is_not_explained(tmp_path: Path) -> None:
     with pytest.raises(InvalidText, match=r"8 of 8 tokens of .* are not in the model's vocabulary"):
         list(attribute(text=(STRANGE,), out=str(tmp_path)))
     card = result(attribute(text=(STRANGE, "a good film", "a bad film"), card=True))
-    assert any("1 of 3 texts is left out" in notice for notice in card.notices)
+    assert any("leaving out 1 of 3 texts" in notice for notice in card.notices)
     with pytest.raises(InvalidText, match="nothing is left"):
         list(attribute(text=(STRANGE,), card=True))
 

@@ -14,6 +14,7 @@ from attnviz.cli.process import collect_interrupts, resume_gc
 from attnviz.commands import start_command
 from attnviz.running import Progress
 from attnviz.specs import FigureOptions
+from attnviz.words import say
 
 if TYPE_CHECKING:
     from attnviz.running import Command, Events, Result
@@ -26,7 +27,7 @@ def run_command(command: Command, spec: Any) -> None:
     kind, figure = spec.printing.kind, getattr(spec, "figure", FigureOptions())
     asked = getattr(spec, "table", None)  # of all that is no map
     results = []
-    for result in _follow_events(start_command(command, spec), show_lines=kind == "table"):
+    for result in _follow_events(start_command(command, spec), kind == "table", figure.lang):
         table = asked or (figure.table if result.is_text else "top")
         _show(result, table if kind == "table" else "none", figure.lang)
         # A report may hold large maps: where it is not needed any more it goes.
@@ -41,14 +42,14 @@ def run_command(command: Command, spec: Any) -> None:
         # Of several texts the index, which lies above them. A part of a survey has none.
         page = min(pages, key=lambda file: len(file.parts), default=None)
         if page is None:
-            show.note("no page was written that --open could show")
+            show.note("no page was written that --open could show", figure.lang)
         elif not _open(page):
-            show.note(f"no browser could be opened; the page is {page}")
+            show.note(f"no browser could be opened; the page is {page}", figure.lang)
     if failure := next((result.failure for result in results if result.failure), None):
         raise failure
 
 
-def _follow_events(events: Events, show_lines: bool) -> Iterator[Result]:
+def _follow_events(events: Events, show_lines: bool, language: Language) -> Iterator[Result]:
     """Yield the results, and show on standard error how far work is.
 
     Where leaving between two steps keeps what was done, the first Ctrl-C waits for the end of the step at work.
@@ -61,7 +62,7 @@ def _follow_events(events: Events, show_lines: bool) -> Iterator[Result]:
             if isinstance(event, Progress):
                 view.show(event if show_lines else replace(event, line=""))
                 for notice in (*event.notices, *event.log):
-                    view.note(f"note: {notice}")
+                    view.note(f"note: {say(notice, language)}")
                 if event.error:
                     view.note(f"error: {event.error}")
                 if event.if_left and asked is None:
@@ -71,7 +72,7 @@ def _follow_events(events: Events, show_lines: bool) -> Iterator[Result]:
                     events.close()
                     view.close()
                     for line in event.if_left:
-                        show.note(line)
+                        show.note(line, language)
                     raise KeyboardInterrupt
             else:
                 view.close()
@@ -80,7 +81,7 @@ def _follow_events(events: Events, show_lines: bool) -> Iterator[Result]:
 
 def _show(result: Result, table: TableKind, language: Language) -> None:
     for notice in result.notices:
-        show.note(notice)
+        show.note(notice, language)
     if result.report is not None and table != "none":
         from attnviz.renderers.terminal.show import lines  # numpy and rich come with it
         from attnviz.views.translate import translate
@@ -90,11 +91,12 @@ def _show(result: Result, table: TableKind, language: Language) -> None:
         show.line(line)
     sys.stdout.flush()
     if len(result.files) == 1:
-        show.note(f"wrote {result.files[0]}")
+        show.note(f"wrote {result.files[0]}", language)
     elif first := next(iter(result.files), None):
-        show.note(f"wrote {len(result.files)} files to {first.parent}/ ({first.name} … {result.files[-1].name})")
+        listed = f"{first.name} … {result.files[-1].name}"
+        show.note(f"wrote {len(result.files)} files to {first.parent}/ ({listed})", language)
     for line in result.closing:
-        show.note(line)
+        show.note(line, language)
 
 
 def _open(page: Path) -> bool:

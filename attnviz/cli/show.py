@@ -11,6 +11,7 @@ from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from attnviz.display import escape_for_display
+from attnviz.words import say
 
 if TYPE_CHECKING:
     from attnviz.renderers.terminal.show import Screen
@@ -29,9 +30,9 @@ def line(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
-def note(text: str) -> None:
+def note(text: str, language: Language = "en") -> None:
     """Write one line on standard error that is not an error."""
-    tell(f"note: {text}")
+    tell(f"note: {say(text, language)}")
 
 
 def error(text: str) -> None:

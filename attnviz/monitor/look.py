@@ -31,6 +31,7 @@ class Look(Operators):
         super().__init__()  # type: ignore[no-untyped-call]
         self.values: list[Float[Tensor, "head measure"]] = []  # of each call, by MEASURES
         self.maps: list[Float[Tensor, "head cell"]] = []  # means over bins of queries and keys, in equal shares
+        self.is_padding = False  # all of a text
         self._scores: Tensor | None = None  # of the last softmax, which may be attention
         # of a text, where rows are texts and heads together, as those of nn.MultiheadAttention are
         self._n_heads = next((each.num_heads for each in model.modules() if hasattr(each, "num_heads")), 1)
@@ -73,6 +74,9 @@ class Look(Operators):
         self, scores: Float[Tensor, "head at key"], allowed: Bool[Tensor, "query key"], at: Int[Tensor, " at"]
     ) -> None:
         """Reduce the scores of some queries to a few numbers of each head; padding, which nobody may see, is no key."""
+        if not len(at):
+            self.is_padding = True
+            return
         keys, forbidden = allowed.byte().amax(dim=0).bool(), ~allowed[at]  # a twentieth of the time of any()
         scores = scores.masked_fill(forbidden, -torch.inf)[..., keys]
         weights = scores.softmax(dim=-1)
@@ -88,9 +92,9 @@ class Look(Operators):
 
 
 def choose_queries(allowed: Bool[Tensor, "query key"]) -> Int[Tensor, " chosen"]:
-    """Choose queries evenly over a text, none of them padding."""
+    """Choose queries evenly over a text, none of them padding: of a text that is all padding none."""
     n_queries, n_keys = allowed.shape
     real = allowed.byte().amax(dim=0 if n_queries == n_keys else 1).nonzero()[:, 0]
-    first = min(max(1, int(len(real) * SKIPPED)), len(real) - 1)
+    first = max(0, min(max(1, int(len(real) * SKIPPED)), len(real) - 1))
     n_chosen = min(N_QUERIES, len(real) - first)
     return real[torch.linspace(first, len(real) - 1, n_chosen, device=real.device).long()]

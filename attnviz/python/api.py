@@ -91,6 +91,8 @@ def attention(  # noqa: PLR0913 - each is an option of its own
     if is_image(text) and reference.reads_images:
         photo = Photo.open(Path(text), question)
         corpus = Corpus(photo, [Document(photo, str(photo), "image")])
+    elif question:
+        raise InvalidOption(f"a question is asked about an image, and {spec.model.model} is given a text")
     opened = reference.open(corpus.texts)
     (document,) = corpus.documents
     layers = select_numbers(spec.figure.layer, opened.n_layers, "layer") if spec.figure.layer else None
@@ -177,12 +179,7 @@ def heatmap(maps: AttentionMaps | Sequence[AttentionMaps], *, ax: Axes | None = 
     spec = parse_settings(FigureSettings, **settings).figure
     look = Pictures.from_options(spec, (), "").look
     report = make_report(unwrap_record(maps), spec)
-    if ax is None:
-        return figure(report, look)
-    draw_on(ax, report, spec.cmap)
-    whole = ax.get_figure(root=True)
-    assert whole is not None
-    return whole
+    return figure(report, look) if ax is None else draw_on(ax, report, spec.cmap)
 
 
 def show(

@@ -228,10 +228,9 @@ class AttentionMaps(Tabular):
         wrong = ~(np.abs(row_sums - 1) <= walk.ROW_SUM_TOLERANCE)  # written so that NaN is wrong too
         if wrong.any():
             head, query = (int(i) for i in np.argwhere(wrong)[0])
-            raise InvalidRecord(
-                f"layer {number}, head {self.head_numbers[head]}: the weights of query {query} sum to "
-                f"{row_sums[head, query]:.4g}, not 1"
-            )
+            total = row_sums[head, query]
+            said = "hold NaN" if np.isnan(total) else f"sum to {total:.4g}, not 1"
+            raise InvalidRecord(f"layer {number}, head {self.head_numbers[head]}: the weights of query {query} {said}")
         if self.weights[layer].min() < 0:  # rows that sum to 1 hold no NaN
             raise InvalidRecord(f"layer {number} holds negative weights")
         if not self.allows_all(layer) and (self.weights[layer].max(axis=0)[~self.attendable[layer]] > 0).any():

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from attnviz import store
-from attnviz.display import format_count
+from attnviz.display import format_count, list_first
 from attnviz.errors import InvalidOption
 from attnviz.records import AttentionMaps
 from attnviz.registry import load
@@ -106,10 +106,9 @@ def _list_other_records(new: store.OutputFolder, pattern: str) -> Iterator[str]:
     for path in sorted(new.folder.glob(pattern)):
         mine = pattern == store.RECORD or path.name != store.RECORD  # a comparison's are called otherwise
         other = new.path / path.name
-        if mine and path.is_file() and store.is_from_attnviz(path):
-            is_new = other.is_file() and cmp(path, other, shallow=False)
-            if not is_new:
-                yield path.name
+        is_ours = mine and path.is_file() and store.is_from_attnviz(path)
+        if is_ours and not (other.is_file() and cmp(path, other, shallow=False)):
+            yield path.name
 
 
 def _holds(data: bytes, digests: Sequence[str]) -> bool:
@@ -121,12 +120,8 @@ def _describe_omissions(report: Report, look: FigureStyle) -> list[str]:
     """Describe what the pictures could not show."""
     notices = []
     if missing := undrawable(report):
-        shown = ", ".join(f"U+{ord(character):04X}" for character in missing[:5])
-        more = ", …" if len(missing) > 5 else ""
-        said = f"{len(missing)} characters have no glyph in our fonts and are drawn as boxes"
-        if len(missing) == 1:
-            said = "1 character has no glyph in our fonts and is drawn as a box"
-        notices.append(f"{said} ({shown}{more})")
+        shown = list_first(missing, 5, lambda character: f"U+{ord(character):04X}")
+        notices.append(f"boxes stand for {format_count(len(missing), 'characters')} that no font of ours has: {shown}")
     if look.annotate and not all(is_annotated(picture, look) for picture in report.pictures):
         notices.append("some maps have too many cells for --annotate; their digits are left out")
     return notices

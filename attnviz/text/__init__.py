@@ -183,7 +183,7 @@ def read_inline_texts(spec: TextOptions, budget: Budget) -> Corpus:
             text = decode(raw, name, errors="replace")
             replaced.append(name)
         if not spec.keep_markup:
-            text, said = find_words(text, name, budget)
+            text, said = find_words(text.replace("\r\n", "\n").removesuffix("\n"), name, budget)
             read_as += [said] if said else []
         named.append((name, text))
     if not spec.keep_markup:

@@ -154,7 +154,7 @@ WITH_MARK = {UTF_8: "utf-8-sig"}  # it may begin with one
 ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 LOOKED_AT = 2**12  # bytes that say what a file is
-ENCODING_HINT = "Save the file as UTF-8, or name what it is in: --encoding latin-1, say."
+DECODE_HINT = "Save the file as UTF-8, or name what it is in: --encoding latin-1, say."
 
 
 def is_image(name: str) -> bool:
@@ -178,6 +178,8 @@ def check_kind(start: bytes, name: str, encoding: str | None = None) -> None:
         raise InvalidSource(f"{name} is a pointer of Git LFS, not the file", hint="git lfs pull brings the file.")
     start = start[:LOOKED_AT]
     kind = next((KINDS[magic] for magic in KINDS if start.startswith(magic)), None)
+    if start[4:8] == b"ftyp":  # HEIC, as telephones write photographs, and MP4
+        kind = IMAGE
     if start[257:262] == b"ustar":
         raise InvalidSource(f"{name} is an archive", hint="Let its name end in .tar: --dataset reads such.")
     if start.startswith(b"PK\x03\x04"):
@@ -244,22 +246,22 @@ def read_lines(path: Place, encoding: str | None = None) -> Generator[str, None,
                 while line := check_size(text.readline(MAX_TEXT + 1), f"{path}:{number}"):
                     if not line.isascii() and (wrong := ESCAPED.search(line)):
                         problem = f"{path}:{number}: byte 0x{ord(wrong[0]) - 0xDC00:02x} is not {found.upper()}"
-                        raise InvalidSource(problem, hint=ENCODING_HINT)
+                        raise InvalidSource(problem, hint=DECODE_HINT)
                     ends = number == 1 and "\n" not in line and "\r" in line.rstrip("\r")  # as old Macs ended lines
                     yield from line.replace("\r", "\n").splitlines(keepends=True) if ends else (line,)
                     number += 1
         except UnicodeError as error:
             problem = f"{path}: from line {number} on bytes are not {found.upper()}"
-            raise InvalidSource(problem, hint=ENCODING_HINT) from error
+            raise InvalidSource(problem, hint=DECODE_HINT) from error
 
 
-def decode(raw: bytes, where: str, encoding: str | None = None, errors: str = "strict") -> str:
+def decode(raw: bytes, name: str, encoding: str | None = None, errors: str = "strict", hint: str = DECODE_HINT) -> str:
     """Decode a text that is a whole file or line: in `encoding`, else that of its mark, else UTF-8.
 
     Raises InvalidSource, unless `errors` are replaced: that would change a data set.
     """
     found = encoding or find_mark(raw)
-    with raising(InvalidSource, f"{where}: bytes are not {found.upper()}", ENCODING_HINT, (UnicodeError,)):
+    with raising(InvalidSource, f"{name}: bytes are not {found.upper()}", hint, (UnicodeError,)):
         return raw.decode(WITH_MARK.get(found, found), errors)
 
 

@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 
 from attnviz.bounded import exists, expand_path, is_file
-from attnviz.display import list_first, replace_surrogates
+from attnviz.display import format_count, list_first, replace_surrogates
 from attnviz.errors import InvalidSource
 from attnviz.registry import load, suggest_name
 from attnviz.text import ENDINGS, NAMES, files
@@ -112,8 +112,7 @@ def _group_by_split(folder: Place) -> dict[str, list[Place]]:
         shard = _SHARD.fullmatch(find_name(paths[0]).stem)
         expected = int(shard["count"]) if shard else 1
         if len(paths) != expected or len({find_ending(path) for path in paths}) > 1:
-            held = "1 file" if len(paths) == 1 else f"{len(paths)} files"
-            problem = f"{folder} holds {held} for the split {split!r} where {expected} should be"
+            problem = f"{folder} holds {format_count(len(paths), 'files')} for the split {split!r}, not {expected}"
             raise InvalidSource(problem, hint=f"There are {', '.join(path.name for path in paths)}.")
     return found
 
@@ -171,7 +170,7 @@ def find_label(place: Place) -> int | None:
 
 def _find_labelled(places: Sequence[Place]) -> Labelled:
     labelled = [(label, place) for place in places if (label := find_label(place)) is not None]
-    if any(place.name.isdigit() for place in places if find_label(place) is None):
+    if any(re.search("(?:^|[-_])[0-9]+$", find_name(place).stem) for place in places if find_label(place) is None):
         return {}  # of classes 0, 1, 2 … or stars, 0 and 1 are not negative and positive
     return dict(sorted(labelled, key=lambda item: item[0])) if sorted(label for label, _ in labelled) == [0, 1] else {}
 
@@ -195,19 +194,22 @@ def open_classes(splits: Mapping[str, Labelled], folder: Place, wanted: Wanted, 
         return DataTable(name, str(folder), ("text", "label"), wanted, partial(rows, split)).read()
 
     used = [place for labelled in splits.values() for place in labelled.values()]
-    if used[0].is_file():
-        said = ", ".join(f"{place.name} {label}" for label, place in splits["train"].items())
-        return Source(name, ("train",), read, (f"{name}: a text a line, labels from names of files ({said})",))
+    is_lines = used[0].is_file()
+    inner = [folder / split for split in splits if (folder / split).is_dir()]
     left = [
         each
-        for place in (folder, *(folder / split for split in splits if (folder / split).is_dir()))
+        for place in ([folder, *inner] if folder.is_dir() else [])
         for each in list_entries(place)
-        if each.is_dir() and str(each) not in map(str, used) and each.name not in splits
+        if each.is_dir() != is_lines and str(each) not in map(str, used) and each.name not in splits
     ]
-    left += [each for place in used for each in list_entries(place) if find_ending(each) != ".txt"]
+    said = f"labels from names of {'files' if is_lines else 'folders'}"
+    if is_lines:
+        said = f"a text a line, {said} ({', '.join(f'{place.name} {n}' for n, place in splits['train'].items())})"
+    else:
+        left += [each for place in used for each in list_entries(place) if find_ending(each) != ".txt"]
     names = [str(each)[len(str(folder)) + 1 :] for each in left]
-    notices = (f"{name}: labels from names of folders; not used: {list_first(names, MAX_NAMED)}",) if left else ()
-    return Source(name, tuple(splits), read, notices)
+    unused = f"; not used: {list_first(names, MAX_NAMED)}" if left else ""
+    return Source(name, tuple(splits), read, (f"{name}: {said}{unused}",) if left or is_lines else ())
 
 
 def _parse_number(path: Place) -> tuple[int, str]:

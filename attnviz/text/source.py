@@ -71,7 +71,7 @@ def as_text(value: object, column: str, where: str) -> str:
             raise InvalidSource(found, hint=f"At most {format_bytes(MAX_TEXT)} of one text are read.")
         return value
     found = "null" if value is None else f"{type(value).__name__} {value!r:.40}".removeprefix("OtherKind ")
-    raise InvalidSource(f"{where}: {column!r} holds {found}, not text", hint="Choose another with --text-column.")
+    raise InvalidSource(f"{where}: {column!r} holds {found}, not text", hint="Leave the row out, or see --text-column.")
 
 
 def take_first(things: Iterable[Thing]) -> tuple[list[Thing], bool]:

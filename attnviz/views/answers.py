@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from attnviz.display import escape_for_display, list_first, pluralize
+from attnviz.display import escape_for_display, format_count, list_first
 from attnviz.records.answers import AnswerInfo, Prediction
 from attnviz.records.attribution import Target
 from attnviz.records.head_names import write_share
@@ -62,11 +62,9 @@ def describe_given_labels(answers: AnswerInfo, given: Sequence[int | None]) -> I
     if lacking := answers.list_lacking(given):
         known = list_first(answers.list_numbers(), MAX_NAMED, lambda pair: f"{pair[0]} ({escape_for_display(pair[1])})")
         n = sum(number in lacking for number in given)
-        texts = f"{n} of {len(given)} {pluralize(len(given), 'texts')} {'has' if n == 1 else 'have'}"
-        yield (
-            f"Given labels are not compared: {texts} one that the model lacks ({list_first(lacking, MAX_NAMED, str)}), "
-            f"so that all may mean something else. It has {known}."
-        )
+        texts = f"{n} of {format_count(len(given), 'texts')} ({list_first(lacking, MAX_NAMED, str)})"
+        said = f"the model lacks that of {texts}, so that all may mean something else. It has {known}"
+        yield f"Given labels are not compared: {said}."
         return
     if not answers.third_party:
         return

@@ -98,7 +98,7 @@ def _describe_share_hidden(maps: AttentionMaps, part: TokenSelection, hidden: fl
     said = ", ".join(format_count(len(places), many) for places, many in counts if places)
     if not said or hidden is None or not keys:
         return f"{said} hidden" if said else ""
-    of_drawn = " of the queries drawn" if len(part.queries) < len(maps.queries) and part.queries != part.keys else ""
+    of_drawn = " of the queries drawn" if len(part.queries) < len(maps.queries) else ""
     return f"{said} hidden, {hidden:.1%} of the attention{of_drawn}"
 
 
@@ -156,9 +156,7 @@ def collect_notes(maps: AttentionMaps) -> Iterator[Note]:
             "to 1 with it, and all other measures are about what goes to tokens."
         )
     if n_padding := len(maps.queries) - int(maps.real_queries.sum()):
-        verb = "is" if n_padding == 1 else "are"
-        tokens = f"{n_padding} of {len(maps.queries)} tokens {verb} padding"
-        yield Note(f"{tokens}: nothing attends to padding, and no number counts it.")
+        yield Note(f"Nothing attends to padding ({n_padding} of {len(maps.queries)} tokens), and no number counts it.")
 
 
 def _describe_missing(maps: AttentionMaps) -> Iterator[Note]:
@@ -230,10 +228,9 @@ def describe_unknown(tokens: Tokens, many: str) -> Iterator[Note]:
     places = [position for position, is_unknown in enumerate(tokens.unknown) if is_unknown]
     if places:
         named = list_first(places, MAX_NAMED, lambda place: name_token(tokens, place))
-        verb = "is" if len(places) == 1 else "are"
         n_in_text = len(tokens) - sum(tokens.special)
         found = f"{len(places)} of {n_in_text} {pluralize(n_in_text, many)}"
-        listed = f"{found} {verb} not in the vocabulary (read as [UNK]): {named}."
+        listed = f"The vocabulary lacks {found} (read as [UNK]): {named}."
         # Of most of a text the subtitle says it; which they are is worth a line where all are named.
         yield Note(listed, is_detail=tokens.mostly_unknown and len(places) > MAX_NAMED)
         if tokens.mostly_unknown:

@@ -13,7 +13,7 @@ from attnviz.errors import InvalidRecord
 from attnviz.models.attention import attention_weights
 from attnviz.models.capture.call import Call
 from attnviz.models.capture.tap import capture
-from tests.models.captures import ALLOWED, KEY, QUERY, SDPA, VALUE, captured, drawn, lying, only
+from tests.models.captures import ALLOWED, KEY, QUERY, SDPA, VALUE, captured, drawn, lying, only, recorded
 
 BIAS = drawn(5, 4, 5, 7) * 3
 GROUPED = {"key": KEY[:, :2], "value": VALUE[:, :2], "enable_gqa": True}
@@ -124,9 +124,10 @@ def test_a_kernel_that_lies_is_refused(dtype: torch.dtype) -> None:
     assert "cannot be drawn" in str(refused.value)
 
 
-def test_what_is_no_number_is_refused() -> None:
-    with pytest.raises(InvalidRecord, match="miss it by nan"):
-        captured(lambda: SDPA(QUERY, KEY, KEY * math.nan))
+@pytest.mark.parametrize("factored", [False, True])
+def test_what_is_no_number_is_refused(factored: bool) -> None:
+    with pytest.raises(InvalidRecord, match="reads or gives NaN"):
+        recorded(lambda: SDPA(QUERY, KEY, KEY * math.nan), factored=factored)
 
 
 # --- Weights of nn.MultiheadAttention, and of what is built of it, against its own ---

@@ -170,7 +170,7 @@ WRONG: dict[str, tuple[Write, str]] = {
     "rounded.npy": (changed(lambda array: array.round(1)), "look rounded to 1 decimal"),
     "mask.npy": (changed(lambda array: array > 0), "all 0 or 1, like a mask"),
     "no-weight.npy": (assigned(2, 0), "query 2 sum to 0, not 1. Some queries have no weight"),
-    "nan.npy": (assigned(1, np.nan), "query 1 sum to nan, not 1. It holds NaN"),
+    "nan.npy": (assigned(1, np.nan), "query 1 hold NaN. Softmax gives it where"),
     "beyond-float32.npy": (changed(lambda array: array.astype(np.float64) * 1e300), "sum to inf, not 1"),
     "empty.npy": (lambda path: np.save(path, np.empty((0, 3))), r"shape \(0, 3\) is empty"),
     "batch.npy": (lambda path: np.save(path, [ARRAY] * 3), 'may be layer, text, .* or text, layer, .* axes="layer,'),

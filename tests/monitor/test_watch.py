@@ -98,6 +98,12 @@ def test_padding_counts_for_nothing() -> None:
     assert value == pytest.approx(np.array([[0, 1, 1 / 8, 1 / 8]] * N_HEADS), abs=1e-6)
 
 
+def test_a_text_that_is_all_padding_is_skipped_and_said(capsys: pytest.CaptureFixture[str]) -> None:
+    real = torch.tensor([[False], [True]]).expand(2, N_TOKENS)
+    assert values_of(fused(attn_mask=real[:, None, None])).shape == (0, len(MEASURES))
+    assert "attention at step 0: skipped, the first text of the batch is all padding" in capsys.readouterr().err
+
+
 def test_every_tenth_step_is_looked_at_and_training_stays_as_it_is(tmp_path: Path) -> None:
     found = []
     for out in (None, tmp_path / "run"):

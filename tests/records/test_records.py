@@ -21,7 +21,7 @@ def with_row(row: list[float]) -> np.ndarray:
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ([np.nan, 0.5, 0.5], "layer 0, head 1: the weights of query 2 sum to nan, not 1"),
+        ([np.nan, 0.5, 0.5], "layer 0, head 1: the weights of query 2 hold NaN"),
         ([np.inf, 0.0, 0.0], "layer 0, head 1: the weights of query 2 sum to inf, not 1"),
         ([0.3, 0.3, 0.3], "layer 0, head 1: the weights of query 2 sum to 0.9, not 1"),
         ([0.0, 0.0, 0.0], "layer 0, head 1: the weights of query 2 sum to 0, not 1"),

@@ -92,7 +92,7 @@ def test_pictures_are_shown_only_where_asked() -> None:
     panels = HeatmapGrid("overview", "all heads", (heat(),), 1)
     chart = Chart("line", "loss", "epoch", "nats", ("x", "y"), ((0.0, 1.0),))
     curves = Charts("learning", "loss & accuracy", (chart,))
-    of = about(heat(), panels, Note("a note"), curves)
+    of = about(heat(), panels, curves, Note("a note", leads=True))
     assert document(of) == "# a title\n\na note\n"
     assert document(of, {"learning": "learning.png", "another": "x.png"}) == (
         "# a title\n\na note\n\n![loss &amp; accuracy](learning.png)\n"

@@ -69,10 +69,10 @@ def test_a_copy_of_a_repository_on_the_hub(tmp_path: Path) -> None:
     assert texts_of(opened(tmp_path / "copy", "train[:3]")) == ["a0", "b0", "a1"]
     assert texts_of(opened(tmp_path / "copy", "extra_split")) == ["e"]
     (folder / "train-00001-of-00003.parquet").unlink()
-    with pytest.raises(InvalidSource, match="holds 2 files for the split 'train' where 3 should be"):
+    with pytest.raises(InvalidSource, match="holds 2 files for the split 'train', not 3"):
         opened(tmp_path / "copy")
     (folder / "train-00002-of-00003.parquet").unlink()
-    with pytest.raises(InvalidSource, match="holds 1 file for the split 'train' where 3 should be"):
+    with pytest.raises(InvalidSource, match="holds 1 file for the split 'train', not 3"):
         opened(tmp_path / "copy")
 
 
@@ -93,6 +93,14 @@ def test_acl_imdb_is_ordered_by_label_then_number(tmp_path: Path) -> None:
     ]  # fmt: skip
     with pytest.raises(InvalidSource, match="has no split 'unsup'"):
         opened(tmp_path, "unsup")
+
+
+def test_files_of_labels_are_told_from_numbered_ones_and_what_is_left_is_said(tmp_path: Path) -> None:
+    write_folder(tmp_path, {f"numbered/review_{number}.txt": b"a" for number in range(3)})
+    with pytest.raises(InvalidSource, match="numbered holds 3 files, none of them called train or test"):
+        opened(tmp_path / "numbered")
+    write_folder(tmp_path, {f"three/{name}.txt": b"a" for name in ("neg", "neutral", "pos")})
+    assert opened(tmp_path / "three").notices[0].endswith("(neg.txt 0, pos.txt 1); not used: neutral.txt")
 
 
 def test_a_review_that_is_not_utf8_is_named(tmp_path: Path) -> None:

@@ -132,12 +132,10 @@ def test_notes_tell_what_would_mislead() -> None:
     weights[..., 3] = 0
     attendable = np.tile([True, True, True, False], (4, 1))
     assert remarks(report(record(weights, pieces, attendable=attendable))) == [
-        "1 of 3 tokens is not in the vocabulary (read as [UNK]): 1 zyx.",
-        "1 of 4 tokens is padding: nothing attends to padding, and no number counts it.",
+        "The vocabulary lacks 1 of 3 tokens (read as [UNK]): 1 zyx.",
+        "Nothing attends to padding (1 of 4 tokens), and no number counts it.",
     ]
     assert not remarks(report())
-    note, _ = remarks(report(record(np.ones((1, 1, 1, 1)), tokens("zyx", unknown=["zyx"]))))
-    assert note == "1 of 1 token is not in the vocabulary (read as [UNK]): 0 zyx."
 
 
 def test_names_of_the_card_stand_over_maps_with_what_this_text_shows() -> None:
@@ -234,7 +232,7 @@ def test_what_was_hidden_is_said_everywhere() -> None:
     maps = marked()
     shown = report(maps, HIDING)
     by_hand = (maps.weights[0, :, 1:5, 0] + maps.weights[0, :, 1:5, 5]).mean(axis=-1)
-    share = f"{by_hand.mean():.1%} of the attention"
+    share = f"{by_hand.mean():.1%} of the attention of the queries drawn"
     assert shown.subtitle.endswith(f" · 4 tokens and 2 markers · 2 tokens hidden, {share}")
     assert report(maps).subtitle.endswith(" · 4 tokens and 2 markers")
     (heads,) = (table for table in shown.tables if table.role == "heads")

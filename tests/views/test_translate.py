@@ -39,6 +39,11 @@ def test_a_shell_in_chinese_is_answered_so_unless_it_asks(run_here: RunHere, mon
     assert ["测了什么" in each for each in said] == [True, False]
 
 
+def test_notes_beside_the_results_are_said_in_chinese(run_here: RunHere) -> None:
+    run = worked(run_here("heatmap", "--dataset", "sample", "--model", "random:2", "--lang", "zh"))
+    assert [line for line in run.stderr.splitlines() if not re.match("note: [^ -~]", line)] == []
+
+
 def test_an_answer_that_is_a_token_is_no_label() -> None:
     sentence = "a decoder goes on with ‘positive’ (90 %)"
     assert say(sentence, "zh") == "a decoder 接着写“好评”（90 %）"

@@ -80,8 +80,7 @@ def card_of(
     if n_left_out == n_texts:
         raise InvalidText(f"nothing is left of {n_texts} texts: {unknown}", hint="attnviz train makes another model.")
     if n_left_out:
-        verb = "is" if n_left_out == 1 else "are"
-        notices = (f"{n_left_out} of {n_texts} texts {verb} left out: {unknown}",)
+        notices = (f"leaving out {n_left_out} of {n_texts} texts: {unknown}",)
     found = Numbers.from_rows(rows, ("text", "method"))
     report = card_report(found, subject.provenance, corpus.name, subject.answering.kind)
     return report, found.cells(), notices

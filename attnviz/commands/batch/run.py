@@ -13,7 +13,7 @@ from attnviz.commands.batch.jobs import BatchPlan
 from attnviz.commands.batch.manifests import from_file, to_bytes
 from attnviz.commands.batch.spec import BatchSpec
 from attnviz.commands.batch.workers import Done, run_jobs
-from attnviz.display import escape_for_display, pluralize
+from attnviz.display import escape_for_display, list_first, pluralize
 from attnviz.errors import ExecutionError, InputError, InvalidOption, OutputError
 from attnviz.records.walk import count_cores
 from attnviz.renderers.figure.image import shrink
@@ -101,8 +101,7 @@ def _describe_end(
     """Count the jobs by how they ended: "2 made, 1 failed, 3 not begun". Failed ones are a failure of the batch."""
     notices: tuple[str, ...] = ()
     if gone := sorted(set(before) - {job.name for job in plan.jobs}):
-        jobs = "a job" if len(gone) == 1 else f"{len(gone)} jobs"
-        notices = (f"{folder} also holds what {jobs} of an earlier config made, such as {gone[0]}",)
+        notices = (f"{folder} also holds jobs of an earlier config: {list_first(gone, 3)}",)
     ended, total, failure = {name: each.how for name, each in done.items()}, len(plan.jobs), None
     counts = Counter[str](ended.values()) + Counter({"not begun": total - len(done)})
     said = ", ".join(f"{counts[how]} {how}" for how in ("made", "unchanged", "failed", "not begun") if counts[how])

@@ -26,6 +26,7 @@ def changed_inputs(spec: ChangedSpec) -> Inputs:
             raise InvalidModel(f"{reference} is not of transformers", hint="Give smollm2, or folders such as of BERT.")
         reference.check()
     inputs = read_inputs(references, spec.text, every=True, out=spec.figure.out)
-    documents, _ = leave_out_copies(inputs.documents)
+    documents, copies = leave_out_copies(inputs.documents)
+    corpus = replace(inputs.corpus, notices=(*inputs.corpus.notices, *copies))
     files = {each.name: each for each in folder.glob("adapter_*")} if is_adapter else {}
-    return replace(inputs, documents=documents[: spec.texts], files=files)
+    return replace(inputs, corpus=corpus, documents=documents[: spec.texts], files=files)

@@ -122,8 +122,7 @@ def _remarks(comparison: Comparison) -> Iterator[Note]:
         yield Note("The models differ in d_model too, so that not every difference is one of heads.")
     if _are_cut(comparison):
         read, whole = (int(comparison.per_text(UNIFORM, name).sum()) for name in ("tokens", "in_text"))
-        compared = f"{read:,} {'is' if read == 1 else 'are'} compared"
-        said = f"Of the texts' {whole:,} tokens {compared}; --max-tokens and --keep say which."
+        said = f"Compared: {read:,} of the texts' {whole:,} tokens; --max-tokens and --keep say which."
         yield Note(said, is_detail=True)
 
 

@@ -50,7 +50,7 @@ def compare(spec: CompareSpec, inputs: Inputs) -> Events:
             raise InvalidText(f"none of {', '.join(model.name for model in models)} reads the text: {UNKNOWN_WORDS}")
         if blind := [model.name for model in models if model.name not in {each.name for each, _ in reading}]:
             models, answered = map(list, zip(*reading, strict=True))
-            said = f"{', '.join(blind)} {'is' if len(blind) == 1 else 'are'} left out: {UNKNOWN_WORDS}"
+            said = f"leaving out {', '.join(blind)}: {UNKNOWN_WORDS}"
             yield Progress(0, len(documents), "texts", notices=(said,))
         names = [model.name for model in models]
         right = [_judge(model, found, len(documents)) for model, found in zip(models, answered, strict=True)]
@@ -116,9 +116,7 @@ def _check_room(models: Sequence[AttentionModel], text: str, max_memory: float) 
 def _notices(spec: CompareSpec, inputs: Inputs, untrained: Sequence[str]) -> Iterator[str]:
     yield from inputs.corpus.notices
     if untrained:
-        verb = "is" if len(untrained) == 1 else "are"
-        seed = spec.model.seed
-        yield f"{', '.join(untrained)} {verb} untrained: random weights (seed {seed}) show no learned attention"
+        yield f"random weights (seed {spec.model.seed}) show no learned attention: {', '.join(untrained)}"
     if len(inputs.documents) < len(inputs.corpus.documents) and not spec.text.index:
         yield f"comparing on {inputs.documents[0].name}; --text, --dataset and --index choose others"
 

@@ -53,7 +53,7 @@ def read_token_names(file: str | None, words: str | None = None) -> tuple[Names,
     if file is None:
         return (None, ()) if words is None else (words.split(), ())
     path = expand_path(file, InvalidSource)
-    text = decode(read_content(path), file)
+    text = decode(read_content(path), file, hint="Save the file as UTF-8.")
     if path.suffix.lower() == ".json":
         with raising(InvalidSource, f"{file} is not a list of texts", 'Such as ["the", "cat"].'):
             names, read_as = decode_json(tuple[str, ...], json.loads(text), file), "of its list"

@@ -134,8 +134,7 @@ def show_knockouts(survey: Survey) -> Iterator[Table | Note]:
         n_alone = sum(row[-1] == "yes" for row in alone)
         yield Note(
             "A label stands where it costs more than as many heads at random do where it was found (repeats, lists in "
-            f"order, or texts), and nothing elsewhere. Of {format_count(len(alone), 'labels')} of one head, {n_alone} "
-            f"{'does' if n_alone == 1 else 'do'}."
+            f"order, or texts), and nothing elsewhere: {n_alone} of {format_count(len(alone), 'labels')} of one head."
         )
 
 

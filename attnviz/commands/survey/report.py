@@ -211,8 +211,7 @@ def _write_notes(survey: Survey) -> Iterator[str]:
         yield f"Lines are of the {MAX_LINES} heads of a layer with the highest peaks; --json has all {info.n_heads}."
     if n_unknown := int(survey.attended.select(kind=WORD, name=UNKNOWN).integers(["n"]).sum()):
         half = ": heads get no labels" if is_mostly_unknown(n_unknown, survey.n_queries) else ""
-        verb = "is" if n_unknown == 1 else "are"
-        yield f"{n_unknown:,} of {survey.n_queries:,} tokens {verb} not in the vocabulary (read as [UNK]){half}."
+        yield f"The vocabulary lacks {n_unknown:,} of {survey.n_queries:,} tokens (read as [UNK]){half}."
     yield from _describe_labels(facts)
     for name in sorted(SOME_TEXTS_MEASURES):
         n_having = max((row["n"] for row in survey.tables.numbers.select(measure=name).rows()), default=0)

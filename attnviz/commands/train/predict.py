@@ -230,8 +230,8 @@ def _notes(predictions: Sequence[Prediction], answers: AnswerInfo, scores: Mappi
         of = f", in {n_texts} of {n} texts" if n > 1 else ""
         yield f"Not in the vocabulary (read as [UNK]): {n_unknown:,} of {n_read:,} tokens{of}."
     if n_others := sum(not p.is_judged for p in predictions):
-        texts = "The text is" if n == 1 else f"{n_others} of {n} texts {'is' if n_others == 1 else 'are'}"
-        yield f"{texts} not judged: half of the tokens or more are not in the vocabulary. {OTHER_LANGUAGES}"
+        unknown = "half of the tokens or more are not in the vocabulary"
+        yield f"Not judged: {n_others} of {format_count(n, 'texts')}, as {unknown}. {OTHER_LANGUAGES}"
     yield from describe_given_labels(answers, [p.gold for p in predictions])
     without = sum(p.gold is None or p.gold < 0 for p in predictions)
     if scores and without:

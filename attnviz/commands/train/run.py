@@ -145,7 +145,8 @@ def train(spec: TrainSpec, inputs: Inputs) -> Events:
     with store.locked(folder):
         refuse_to_overwrite(folder, spec.resume)  # again: another run may have ended in between
         if unlabelled := [document.name for document in corpus.documents if document.label is None]:
-            raise InvalidSource(f"{unlabelled[0]} has no label", hint="Training needs a label for every text.")
+            hint = " ".join(("Training needs a label for every text.", *corpus.notices))
+            raise InvalidSource(f"{unlabelled[0]} has no label", hint=hint)
         texts, names = corpus.texts, [document.name for document in corpus.documents]
         labels = [document.label for document in corpus.documents if document.label is not None]
         settings = {name: v for name, v in list_values(spec).items() if name not in NOT_IN_IDENTITY and v is not None}

@@ -142,7 +142,7 @@ NEAR = 1e-2  # by which a sum that says what numbers are may miss it, relative t
 def find_reason(weights: Weights) -> str:
     """Return the likeliest reason, and what to do, in a sentence."""
     if np.isnan(weights).any():
-        return "It holds NaN, as softmax gives where every key of a query is masked: leave such queries out."
+        return "Softmax gives it where every key of a query is masked: leave such queries out."
     with np.errstate(over="ignore", invalid="ignore"):
         sums = weights.sum(axis=-1, dtype=np.float64)
         if (weights <= 0).all() and _are(1.0, np.exp(weights).sum(axis=-1, dtype=np.float64)):

@@ -69,7 +69,9 @@ def check_error(error: float, dtype: torch.dtype, what: str) -> float:
     """Return the error. Raises InvalidRecord where it is too large for the dtype that the model multiplied in."""
     multiplied = ROUNDED_TO.get(torch.get_float32_matmul_precision(), dtype) if dtype == torch.float32 else dtype
     tolerance = TOLERANCES.get(multiplied, TOLERANCES[torch.bfloat16])
-    if not error <= tolerance:  # written so that NaN is wrong too
+    if math.isnan(error):
+        raise InvalidRecord(f"{what} reads or gives NaN", hint="Look for it in the model's weights and what it reads.")
+    if error > tolerance:
         raise InvalidRecord(
             f"the weights worked out for {what} do not give its output: they miss it by {error:.2g} of the largest "
             f"value, allowed are {tolerance:g}",

@@ -80,7 +80,7 @@ class Factoring:
             assert k is not None
             rows.append(Factors(q, k, others[0], float(scale), others[1], mask.window, others[2]))
             values = values[[head * len(values) // shape[1] for head in heads]]
-            error = max(error, _measure_error(rows[-1], mask, values, output[row, heads]))
+            error = float(np.maximum(error, _measure_error(rows[-1], mask, values, output[row, heads])))
         fitting = tuple(None if mask.fitting is None else mask.fitting.numpy() for mask in masks)
         return FactoredRows(tuple(rows), fitting), check_error(error, output.dtype, what)
 
@@ -124,7 +124,7 @@ def _measure_error(
     worst = 0.0
     for head, of_head in enumerate(values.float().cpu().numpy()):
         missed = factors.rows(head, probes) @ of_head - output[head, probes].float().cpu().numpy()
-        worst = max(worst, float(np.abs(missed).max()))
+        worst = float(np.maximum(worst, np.abs(missed).max()))  # keeps NaN
     return worst / max(float(values.abs().amax()), float(torch.finfo(torch.float32).tiny))
 
 

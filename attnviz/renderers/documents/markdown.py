@@ -28,7 +28,7 @@ APART = f"<span>{ENTITY}</span>"
 
 
 def document(report: Report, pictures: Mapping[str, str] | None = None) -> str:
-    """Write the title, the subtitle and the blocks in their order, ending with one newline.
+    """Write the title, the subtitle, the notes that lead and the other blocks, ending with one newline.
 
     `pictures` gives for a block's name the file that it was drawn to, relative to the document; pictures without a
     file are left out.
@@ -45,7 +45,7 @@ def _parts(report: Report, pictures: Mapping[str, str]) -> Iterator[str]:
     """Yield blocks of Markdown, "" where there is nothing to say."""
     yield _heading("#", report.title)
     yield inline(report.subtitle)
-    for block in report.blocks:
+    for block in sorted(report.blocks, key=lambda block: not (isinstance(block, Note) and block.leads)):
         if isinstance(block, Table):
             yield _heading("##", block.title)
             yield "\n".join(_table(block))

@@ -57,10 +57,11 @@ def figure(report: Report, look: FigureStyle) -> Figure:
     return made
 
 
-def draw_on(axes: Axes, report: Report, cmap: str) -> None:
-    """Draw the report's one map on somebody's axes, in their fonts and sizes, with a colour bar beside it.
+def draw_on(axes: Axes, report: Report, cmap: str) -> Figure:
+    """Draw the report's one map on somebody's axes, with a colour bar beside it, and return the figure of these.
 
-    All of it lies in the axes' part of the figure: the map becomes smaller, and what then has no room is left out.
+    It has their fonts and sizes. All of it lies in the axes' part of the figure: the map becomes smaller, and what
+    then has no room is left out.
 
     Raises InvalidOption where there are several maps, and for what is no axes.
     """
@@ -98,12 +99,15 @@ def draw_on(axes: Axes, report: Report, cmap: str) -> None:
     own, cell = _find_place(axes)
     while not _fits(axes, own, names) and leave_out:
         leave_out.pop(0)()
+    whole = axes.get_figure(root=True)
+    assert whole is not None
     if cell is not None:
         left = np.diff([own[0], *axes.figure.transSubfigure.transform(axes.get_position()), own[1]], axis=0).T
         CELLS[axes], ratios = cell, {"width_ratios": left[0], "height_ratios": left[1, ::-1]}
-        has_engine = axes.get_figure(root=True).get_layout_engine() is not None  # type: ignore[union-attr]
+        has_engine = whole.get_layout_engine() is not None
         axes.set_subplotspec(cell if has_engine else cell.subgridspec(3, 3, wspace=0, hspace=0, **ratios)[1, 1])
         axes.set_in_layout(True)  # tight_layout, say, is to know of them
+    return whole
 
 
 def _find_place(axes: Axes) -> tuple[Corners, SubplotSpec | None]:

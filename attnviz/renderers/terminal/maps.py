@@ -12,6 +12,7 @@ from rich.color import Color, ColorSystem
 from rich.style import Style
 from rich.text import Text
 
+from attnviz.display import format_count
 from attnviz.renderers import shades
 from attnviz.renderers.terminal.screen import DIM, ScreenLayout, fill_lines, pad_right
 from attnviz.report import Column, Heatmap, Scale
@@ -29,9 +30,8 @@ def legend(page: ScreenLayout, pictures: Sequence[Heatmap], kind: TableKind, sca
     if len(fitting) < len(pictures):
         widest = max(len(picture.columns) for picture in pictures)
         instead = "the strongest keys of each query" if kind == "heatmap" else "each query with all its keys"
-        keys = "1 key" if widest == 1 else f"{widest} keys"
-        columns = "1 column" if page.screen.width == 1 else f"{page.screen.width} columns"
-        yield from page.say(f"A map of {keys} does not fit {columns}; {instead} instead.")
+        columns = format_count(page.screen.width, "columns")
+        yield from page.say(f"A map of {format_count(widest, 'keys')} does not fit {columns}; {instead} instead.")
         if closed and kind == "full":
             yield from page.say("A key that is not listed may not be attended to.")
     if fitting:

@@ -149,7 +149,7 @@ def test_a_text_that_stands_there_twice_counts_once(tmp_path: Path) -> None:
     assert of.result(attribute(**settings)).notices[0].startswith("nothing was written")
     data: Any = of.report(found).data
     assert len(data["texts"]) == 5
-    assert first.notices == ("5 of 10 texts are left out: the same text stands there before",)
+    assert first.notices == ("leaving out 5 of 10 texts: the same text stands there before",)
     assert "Over 5 texts there is no interval" in notes(of.report(found))
 
 

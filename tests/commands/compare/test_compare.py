@@ -81,10 +81,10 @@ def test_a_model_compared_with_itself_differs_in_nothing(index: str, reason: str
 
 
 def test_a_text_that_stands_there_twice_counts_once(tmp_path: Path) -> None:
-    """Each of 6 reviews twice had intervals of 12."""
+    """Each of 6 reviews twice had intervals of 12. A blank one ended it all."""
     reviews = tuple(f"a {word} film" for word in ("good", "bad", "fine", "poor", "dull", "great"))
-    first, *_, last = compare(models=("single", "multi:2"), text=reviews * 2, out=str(tmp_path))
-    assert first.notices == ("6 of 12 texts are left out: the same text stands there before",)
+    first, *_, last = compare(models=("single", "multi:2"), text=(*reviews, " ", *reviews), out=str(tmp_path))
+    assert [said[:26] for said in first.notices] == ["leaving out 1 of 13 texts:", "leaving out 6 of 13 texts:"]
     assert isinstance(last, Result)
     assert data(last)["texts"]["number"] == 6
     assert data(last)["measures"]["entropy"]["differences"][0]["no_interval"] == "fewer than 10 texts"

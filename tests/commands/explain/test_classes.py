@@ -52,7 +52,7 @@ def test_a_class_is_explained(run_here: RunHere, tmp_path: Path) -> None:
 @pytest.mark.parametrize("one_look", [(), ("--head", "0.1", "--query", "猫")])
 def test_words_that_the_vocabulary_does_not_hold_are_said(one_look: tuple[str, ...], run_here: RunHere) -> None:
     said = " ".join(worked(run_here("explain", "good 猫 坐 上", *one_look)).stdout.split())
-    assert "3 of 4 tokens are not in the vocabulary (read as [UNK]): 1 猫, 2 坐, 3 上." in said
+    assert "The vocabulary lacks 3 of 4 tokens (read as [UNK]): 1 猫, 2 坐, 3 上." in said
     assert "--model multi-zh and single-zh read Chinese" in said
 
 

@@ -47,7 +47,7 @@ def test_a_long_sentence_is_cut_where_that_is_asked_for(run_here: RunHere, tmp_p
 
 def test_a_sentence_that_the_model_cannot_read_is_said_to_be(run_here: RunHere, tmp_path: Path) -> None:
     ran = worked(run_here("lesson", "猫 坐 垫子", "--lang", "zh", "--out", "l.html"))
-    assert "are not in the vocabulary (read as [UNK])" in ran.stderr
+    assert "不在词表里（读作 [UNK]）" in ran.stderr
     found = page_content(tmp_path / "l.html")
     assert found["mostlyUnknown"] is True
     assert found["nUnknown"] == found["nTokens"]

@@ -139,10 +139,10 @@ def test_labels_that_the_model_lacks_make_no_score() -> None:
     assert names(of) == ["predictions"]
     assert "accuracy" not in of.data
     assert [each["given"] for each in parsed(of)["predictions"]] == [*(p.gold for p in SCORED), 10**30, 2]
-    assert notes(of) == [f"{UNCOMPARED} 2 of 6 texts have one that the model lacks (2, {10**30}), {HAS}"]
+    assert notes(of) == [f"{UNCOMPARED} the model lacks that of 2 of 6 texts (2, {10**30}), {HAS}"]
     assert notes(report([said(0.1, 2, n_tokens=513)])) == [
         "Cut to what the model reads: 1 of 1 text (tokens left out in all: 1).",
-        f"{UNCOMPARED} 1 of 1 text has one that the model lacks (2), {HAS}",
+        f"{UNCOMPARED} the model lacks that of 1 of 1 text (2), {HAS}",
     ]
 
 

@@ -61,7 +61,7 @@ GOOD, POOR = ("a good film", 1), ("a bad film", 0)
 @pytest.mark.parametrize(
     ("rows", "error", "said"),
     [
-        ([GOOD, POOR, ("no label", "")], InvalidSource, r"data.csv train\[2\] has no label"),
+        ([POOR, GOOD, ("fine", "joy")], InvalidSource, r"train\[0\] has no label\..* 'label' holds '0', '1', 'joy'"),
         ([GOOD, POOR, ("no label", -1)], InvalidSource, r"data.csv:1: 'label' holds -1, 0 and 1"),
         ([GOOD] * 4, InvalidSource, "every text has the label 1"),
         ([GOOD, GOOD, POOR], InvalidSource, "only one text has the label 0"),

@@ -65,8 +65,7 @@ def describe_look(tokens: Tokens, look: Look) -> str:
         "place": "because of its place",
         "head": f"because {look['named']} had written {quote_word(tokens, look['source'] or 0)} there",
     }[look["kind"]]
-    passes = "passes" if look["n_passing"] == 1 else "pass"
-    return f"{looks}, {because}: {held}; {look['n_passing']} of {look['n_writers']} writers {passes} this test."
+    return f"{looks}, {because}: {held}; writers that pass this test: {look['n_passing']} of {look['n_writers']}."
 
 
 def name_reason(look: Look) -> str:
