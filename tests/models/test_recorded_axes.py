@@ -283,11 +283,6 @@ def by_places_and_time(own: Any, picture: Tensor, time: Tensor) -> Any:
     return own.layer(own.groups(states.flatten(2)).mT)
 
 
-def by_times(own: Any, times: Tensor, states: Tensor) -> Any:
-    """Scale the patches of each frame by its own time, as in diffusion forcing (Chen et al. 2024)."""
-    return own.layer(states * own.words(times).repeat_interleave(3, dim=1))
-
-
 def by_levels(own: Any, films: Tensor) -> Any:
     """Halve each frame, and let it grow again beside what it was, as in a U-Net (Ronneberger et al. 2015)."""
     places = own.cut(films.flatten(0, 1))
@@ -337,6 +332,7 @@ CACHED = [(IDS[None, :3], 0), (IDS[None, 3:4], 3), (IDS[None, 4:5], 4)]
         (by_columns, [(IDS[:6].view(2, 3), drawn(6, 2, 2))], "abcde abcde", "⟨before 1⟩abcde ⟨before 1⟩abcde"),
         (by_columns, [(IDS[:6].view(2, 3), drawn(6, 2, 2))], "zabcde zabcde", "zabcde zabcde"),
         (by_kinds, [(IDS.view(2, 6),)], "abcdef ABCDEF", "fedcba FEDCBA"),
+        (lambda own, ids: by_softmax(*[own.fixed[ids]] * 3), [(IDS.view(2, 6),)], *["abcdef ABCDEF"] * 2),
         (by_sentences, [(IDS.view(2, 2, 3),)], "abcdef uvwxyz", "abc def uvw xyz"),
         (by_cache, [(torch.cat([ids, ids + 9]), at) for ids, at in CACHED], "abcde ABCDE", "abcde ABCDE"),
         *((by_shifted_scores, [(OF_TWO, is_first)], *["abcde ABCDE"] * 2) for is_first in (False, True)),
@@ -344,7 +340,6 @@ CACHED = [(IDS[None, :3], 0), (IDS[None, 3:4], 3), (IDS[None, 4:5], 4)]
         (by_labels, [(OF_TWO,)], "abcde ABCDE", "abcde/edcba ABCDE/EDCBA"),
         (by_places_and_time, [(drawn(1, 2, 3, 2, 3), IDS[:2])], "abcdef ABCDEF", "abcdef ABCDEF"),
         (by_windows, [(drawn(5, 2, 6, 16),)], "abcdef uvwxyz", "ab cd ef uv wx yz"),
-        (by_times, [(IDS[:4].view(2, 2), drawn(5, 2, 6, 16))], "abcdef uvwxyz", "abcdef uvwxyz"),
         (by_levels, [(drawn(5, 2, 2, 3, 8, 2),)], "abcdefgh stuvwxyz", "abcd efgh stuv wxyz"),
         (lambda own, x: own.layer(own.groups(x.flatten(2)).mT), [(drawn(1, 1, 16, 2, 3),)], "abcdef", "abcdef"),
         (by_first_axis, [(drawn(90, 5, 1, 16),)], "abcde", "abcde"),
@@ -364,7 +359,7 @@ def test_names_of_tokens_in_what_others_wrote(
     module.layer = nn.TransformerEncoderLayer(16, 2, 16, batch_first=True).eval()
     module.beside = nn.MultiheadAttention(16, 2).eval()
     module.learned, module.cache = nn.Parameter(drawn(1, 2, 16)), torch.zeros(4, 8, 16)
-    module.register_buffer("fixed", drawn(9, 9, 8))
+    module.register_buffer("fixed", drawn(9, 30, 8))
     maps = recorded(lambda: [module(*given) for given in passes], tokens=[*map(list, names.split())])
     assert called(maps) == expected
     assert (maps[0].provenance.facts.guess, maps.not_seen) == ("", "")

@@ -327,11 +327,6 @@ def test_names_stay_with_their_tokens(forward: Callable[[Any, Tensor], Tensor], 
     assert called([first, last]) == f"abcde {expected}"
 
 
-def by_einsum(own: Any, states: Tensor) -> Tensor:
-    weights: Tensor = torch.einsum("bqd,bkd->bqk", states, states).softmax(-1)
-    return torch.einsum("bqk,bkd->bqd", weights, states)
-
-
 def along_edges(own: Any, states: Tensor) -> Tensor:
     """Let a graph's nodes look at their neighbours, by scores that are sums (Veličković et al. 2018)."""
     scores = own.score(states) + own.score(states).mT
@@ -435,7 +430,6 @@ TIMES = "⟨mixed 0⟩⟨mixed 3⟩⟨mixed 6⟩ ace bdf ⟨mixed 0⟩⟨mixed 3
 @pytest.mark.parametrize(
     ("forward", "given", "names", "expected"),
     [
-        (by_einsum, [STATES], "abcde", "abcde"),
         (in_heads, [STATES], "abcde", "abcde"),
         (along_edges, [STATES], "abcde", "abcde"),
         (among_patches, [STATES], "abcde", "a/⟨before 1⟩ab b/abc c/bcd d/cde e/de⟨after 1⟩"),

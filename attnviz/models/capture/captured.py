@@ -43,8 +43,12 @@ EVALUATE = "Call model.eval() before recording."
 def find_allowed(scores: Float[Tensor, "*axes"]) -> Bool[Tensor, "*axes"]:
     """Tell which scores, or additive masks, let attention through."""
     low = scores <= MASKED_IN_WINDOWS
-    if not bool(low.any()):
-        return ~low
+    rows = low.any(dim=-1)
+    if not bool(rows.all()):  # the others forbid nothing
+        allowed = ~low
+        if bool(rows.any()):
+            allowed[rows] = find_allowed(scores[rows])
+        return allowed
     largest = scores.amax(dim=-1, keepdim=True)
     apart = (scores <= MASKED) & (scores < largest - APART)
     below = low & ~apart & (scores < largest - GAP)

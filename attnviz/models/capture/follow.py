@@ -129,8 +129,9 @@ class Follower:
             self._mark(of, known, self._rules.get(of.name, otherwise)(of, known))
 
     def _takes_by_words(self, of: Operation, known: Sequence[Known | None]) -> bool:
-        """Tell whether words say which rows are taken of a table of which nothing is known, as of embeddings."""
-        is_table = of.name in ("index", "index_select") and len(known) == 2 and known[0] is None
+        """Tell whether words say which rows are taken of a table that is of no token, as of embeddings."""
+        is_table = of.name in ("index", "index_select") and len(known) == 2
+        is_table = is_table and (known[0] is None or self.store.is_nobodys(known[0].ids))
         words = known[1].ids if is_table and known[1] else None
         return words is not None and of.result.ndim <= words.ndim + 1 and of.result.shape[: words.ndim] == words.shape
 

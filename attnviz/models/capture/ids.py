@@ -258,7 +258,7 @@ class Store:
     def merge(self, one: Ids, other: Ids, is_step: bool = False) -> tuple[Ids, bool]:
         """Merge the ids of two: a token stays itself with what is of nobody, or of another text.
 
-        Of two texts, such as words and their positions, it is the finer, else the one that was read first.
+        Of two texts, such as words and their positions, it is the one with more rows, else the one that was read first.
         Of single tokens of one text, in a step of a recurrence, it is `one`.
 
         Returns whether tokens of a text were added up, too, as where states are shifted or go on from token to token.
@@ -271,12 +271,16 @@ class Store:
         if one.ndim and one.shape[-1] > 1 and not self.varies(one, -1) and not self.varies(other, -1):
             few, are_added = self.merge(one[..., :1], other[..., :1], is_step)
             return few.expand(one.shape), are_added
-        # The coarser gives way to the finer: what a text or a frame has one of, as the time in a diffusion, or what all
-        # texts share, as positions. A state that goes on from a pass before gives way to all that is new.
+        if torch.equal(one, other):
+            return one, False
+        # What a text has one of, as the time in a diffusion, or what all texts share, as positions, gives way to its
+        # tokens; a state that goes on from a pass before gives way to all that is new.
+        differ = [ids.ndim > 1 and self.varies(ids, 0) for ids in (one, other)]
         ranks = []
-        for ids, beside in ((one, other), (other, one)):
+        for ids, own_differ in zip((one, other), differ, strict=True):
+            gives_way = is_single(ids) or own_differ < any(differ)
             goes_on = is_single(ids) * (family_of(ids) < self.n_before).long()
-            ranks.append(family_of(ids) + (_is_finer(beside, ids) + 2 * goes_on << 40))
+            ranks.append(family_of(ids) + (gives_way + 2 * goes_on << 40))
         first, second = ranks
         found = torch.where((other < 0) | ((one >= 0) & (first <= second)), one, other)
         mixed = (family_of(one) == family_of(other)) & (one != other) & (one >= 0)
@@ -296,14 +300,6 @@ def is_single(ids: Ids) -> bool:
     """Tell whether each text has one token here."""
     tokens = torch.unique(collapse(ids))
     return len(torch.unique(row_of(tokens))) == len(tokens)
-
-
-def _is_finer(one: Ids, other: Ids) -> bool:
-    """Tell whether there are more of the first tokens than of the others, and each of them meets one of these."""
-    one, other = (ids[(one >= 0) & (other >= 0)] for ids in (one, other))
-    tokens, at = torch.unique(one, return_inverse=True)
-    is_one = torch.zeros_like(tokens).scatter(0, at, other)[at].equal(other)
-    return is_one and len(tokens) > len(torch.unique(other))
 
 
 def _differ(ids: Ids, axis: int) -> bool:
