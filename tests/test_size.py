@@ -34,7 +34,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/lesson": 975,
     "attnviz/models/capture": 1709,
     "attnviz/text": 1392,
-    "attnviz/commands/train": 1069,
+    "attnviz/commands/train": 1070,
     "attnviz/measures": 1286,
     "tests/views": 1099,
     "attnviz/commands/batch": 1136,

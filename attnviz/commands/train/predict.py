@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from attnviz.commands.train.spec import PredictSpec
-from attnviz.display import escape_for_display, format_count, pluralize
+from attnviz.display import escape_for_display, format_count
 from attnviz.errors import InvalidModel
 from attnviz.inputs import Inputs
 from attnviz.measures import classification
@@ -42,7 +42,8 @@ def predictions_report(
     """Show each text with its label, or how many of each where there are more than `listed`; scores where labels came.
 
     The data hold every text: model, status, corpus, labels, texts (how many); where labels came scored (how many
-    texts), accuracy, accuracy_interval [low, high], macro_f1, f1 {label}, calibration_error,
+    texts), accuracy, accuracy_interval [low, high], accuracy_of_commonest (if all texts had the
+    commonest of the given labels), macro_f1, f1 {label}, calibration_error,
     calibration_error_by_chance {mean, below_95}, calibration_bins, log_loss, mean_confidence, confusion
     [given][predicted]; predictions, each with text, label, probability,
     probabilities {label}, given, tokens, tokens_read, tokens_unknown; label and probability are null where half
@@ -59,7 +60,8 @@ def predictions_report(
     else:
         blocks = [_counts_table(predictions, answers)]
     if scores:
-        lead = "{accuracy:.1%} of {scored:,} labelled texts are right (95 % interval {0:.1%} to {1:.1%})."
+        lead = "{accuracy:.1%} of {scored:,} labelled texts are right (95 % interval {0:.1%} to {1:.1%}); "
+        lead += "{accuracy_of_commonest:.1%} with the commonest label alone."
         blocks = [Note(lead.format(*scores["accuracy_interval"], **scores), leads=True), *blocks, *_list_scores(scores)]
     blocks += map(Note, _notes(predictions, answers, scores))
     name, of_what, said = (escape_for_display(each, MAX_TITLE_LENGTH) for each in (model, corpus, status))
@@ -142,6 +144,7 @@ def _score(predictions: Sequence[Prediction], answers: AnswerInfo) -> dict[str, 
         "scored": len(scored),
         "accuracy": share.value,
         "accuracy_interval": [share.low, share.high],
+        "accuracy_of_commonest": int(confusion.sum(axis=1).max()) / len(scored),
         "macro_f1": classification.macro_f1(confusion),
         "f1": dict(zip(answers.labels, classification.f1(confusion).tolist(), strict=True)),
         "calibration_error": classification.calibration_error(confidence, gold == predicted, classification.N_BINS),
@@ -223,8 +226,7 @@ def _notes(predictions: Sequence[Prediction], answers: AnswerInfo, scores: Mappi
     n, labels = len(predictions), answers.labels
     if cut := [p for p in predictions if p.n_read < p.n_tokens]:
         left_out = sum(p.n_tokens - p.n_read for p in cut)
-        texts = pluralize(n, "texts")
-        yield f"Cut to what the model reads: {len(cut)} of {n} {texts} (tokens left out in all: {left_out})."
+        yield f"Cut to what the model reads: {len(cut)} of {format_count(n, 'texts')} (tokens left out: {left_out})."
     if n_unknown := sum(p.n_unknown for p in predictions):
         n_read, n_texts = sum(p.n_read for p in predictions), sum(p.n_unknown > 0 for p in predictions)
         of = f", in {n_texts} of {n} texts" if n > 1 else ""

@@ -36,7 +36,7 @@ FEW = (
     said(0.5, name="undecided", n_tokens=600),
 )
 SCORED = (said(0.75, 1), said(0.875, 1), said(0.625, 0), said(0.25, 0))  # three of four are right
-RIGHT = "75.0% of 4 labelled texts are right (95 % interval 30.1% to 95.4%)."
+RIGHT = "75.0% of 4 labelled texts are right (95 % interval 30.1% to 95.4%); 50.0% with the commonest label alone."
 
 
 def report(predictions: Sequence[Prediction], labels: tuple[str, ...] = LABELS, listed: int = 20) -> Report:
@@ -141,7 +141,7 @@ def test_labels_that_the_model_lacks_make_no_score() -> None:
     assert [each["given"] for each in parsed(of)["predictions"]] == [*(p.gold for p in SCORED), 10**30, 2]
     assert notes(of) == [f"{UNCOMPARED} the model lacks that of 2 of 6 texts (2, {10**30}), {HAS}"]
     assert notes(report([said(0.1, 2, n_tokens=513)])) == [
-        "Cut to what the model reads: 1 of 1 text (tokens left out in all: 1).",
+        "Cut to what the model reads: 1 of 1 text (tokens left out: 1).",
         f"{UNCOMPARED} the model lacks that of 1 of 1 text (2), {HAS}",
     ]
 
