@@ -42,12 +42,11 @@ def predictions_report(
     """Show each text with its label, or how many of each where there are more than `listed`; scores where labels came.
 
     The data hold every text: model, status, corpus, labels, texts (how many); where labels came scored (how many
-    texts), accuracy, accuracy_interval [low, high], accuracy_of_commonest (if all texts had the
-    commonest of the given labels), macro_f1, f1 {label}, calibration_error,
-    calibration_error_by_chance {mean, below_95}, calibration_bins, log_loss, mean_confidence, confusion
-    [given][predicted]; predictions, each with text, label, probability,
-    probabilities {label}, given, tokens, tokens_read, tokens_unknown; label and probability are null where half
-    of the tokens or more are unknown. A given label that the model lacks stands there as its number. Of a model of
+    texts), accuracy, accuracy_interval [low, high], accuracy_of_commonest (of an answer that is always the commonest
+    given label), macro_f1, f1 {label}, calibration_error, calibration_error_by_chance {mean, below_95},
+    calibration_bins, log_loss, mean_confidence, confusion [given][predicted]; predictions, each with text, label,
+    probability, probabilities {label}, given, tokens, tokens_read, tokens_unknown; label and probability are null where
+    half of the tokens or more are unknown. A given label that the model lacks stands there as its number. Of a model of
     several labels a text there is `predicted`, a list, in the place of label and probability; of one that answers with
     numbers there is `scores` {name}; null, too, where half is unknown.
     """
