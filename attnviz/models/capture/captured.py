@@ -132,7 +132,6 @@ def recompute(
     query, key, value, of_kernel = map(to_batch_heads, given)
     n_batch, n_heads, n_queries, _ = of_kernel.shape
     query = query * (1 / math.sqrt(query.shape[-1]) if asked.scale is None else asked.scale)
-    query = query.expand(n_batch, n_heads, -1, -1)
     key, value = (  # of each head, also of grouped-query attention
         side[:, :, None].expand(n_batch, -1, n_heads // side.shape[1], -1, -1).flatten(1, 2) for side in (key, value)
     )

@@ -229,9 +229,8 @@ class PassLabels:
         texts, n_windows = count_windows(group)
         n_texts = max(1, len({*texts}))
         once = any(rows is not None and len(rows) == 1 for rows in (self._names.tokens, self._names.keys))
-        apart = [(self._n_named, "passes")] if self._n_named > 1 else []
-        apart += [(n_texts, "texts")] if once and n_texts > 1 else []
-        said = [f"Names were given once, for each of {n} {what}." for n, what in apart]
+        apart = (self._n_named, "passes"), (n_texts if once else 1, "texts")
+        said = [f"Names were given once, for each of {n} {what}." for n, what in apart if n > 1]
         attended, attends = (np.any([call.attendable.any(axis) for call in group.calls], axis=0) for axis in (1, 2))
         kept_keys = np.where(keys >= 0, ~np.isin(keys, self._padding), attended)
         # Of what is no token, as queries that are learned, some may be room: as many as the longest text asks.
