@@ -295,14 +295,20 @@ def test_more_names_than_a_text_has_at_last_are_refused(cached: bool) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
-def test_a_translation_that_grows_without_a_cache() -> None:
+@pytest.mark.parametrize("n_texts", [1, 2])
+@pytest.mark.parametrize("n_steps", [1, 3])
+def test_a_translation_that_grows_without_a_cache(n_steps: int, n_texts: int) -> None:
     """As tutorials decode, [token, text], by modules that a function calls."""
-    model, words = nn.Transformer(8, 2, 1, 1, 16).eval(), nn.Embedding(20, 8)
-    with torch.no_grad(), record(["<s>", "a", "b", "c"], keys=["x", "y"]) as maps:
-        memory = model.encoder(words(torch.tensor([[3], [4]])))
-        for n_read in (1, 2, 3):
-            model.decoder(words(torch.tensor([[1], [5], [6]][:n_read])), memory)
-    assert called(maps.only("layers.*.multihead_attn")) == "<s>/xy <s>a/xy <s>ab/xy"
+    model, words, texts = nn.Transformer(8, 2, 1, 1, 16).eval(), nn.Embedding(20, 8), slice(n_texts)
+    source, target = torch.tensor([[3, 5], [4, 6]])[:, texts], torch.tensor([[1, 1], [5, 7], [6, 8]])[:, texts]
+    names = [("sab"[:n_steps], "xy"), ("tde"[:n_steps], "uv")][texts]
+    with torch.no_grad(), record([list(own) for own, _ in names], keys=[list(other) for _, other in names]) as maps:
+        memory = model.encoder(words(source))
+        for n_read in range(1, n_steps + 1):
+            model.decoder(words(target[:n_read]), memory)
+    found = [(called([one]), dict(one.provenance.settings)["row"]) for one in maps.only("layers.*.multihead_attn")]
+    rows = [*enumerate(names)]
+    assert found == [(f"{own[:n]}/{other}", row) for n in range(1, n_steps + 1) for row, (own, other) in rows]
 
 
 # --- cross-attention ----------------------------------------------------------------------------------------------

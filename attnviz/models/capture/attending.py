@@ -15,7 +15,7 @@ from torch import Tensor
 from attnviz.models.capture.call import Keeper, Kept
 from attnviz.models.capture.captured import NO_SCORE, ROUNDED, find_allowed, read_kernel, refuse_dropout
 from attnviz.models.capture.follow import Operation, list_tensors
-from attnviz.models.capture.ids import NOTHING, Ids, Known, Softmax, collapse, has_tokens, is_learned, nobody, row_of
+from attnviz.models.capture.ids import NOTHING, Ids, Known, Softmax, collapse, is_learned, is_single, nobody, row_of
 
 MISSED = 1e-3  # by which a row of weights may miss 1
 TINY = 1e-30
@@ -115,17 +115,16 @@ class Rule:
             pair = [store.recall(store.fill, side, -1) for side in store.recall(store.take_apart, queries)]
             if not all(store.varies(side, -1) for side in pair):
                 queries, across = pair
-        if queries is not None and across is not None:
-            queries, across = store.recall(store.fill, queries, -1), store.recall(store.fill, across, -2)
-            if store.varies(queries, -1):
-                queries = across  # as where two texts read each other by one product
-            told = store.varies(across, -1) and not store.varies(across, -2) and bool((collapse(across) >= 0).all())
-            keys = across.mT if told else keys
+        queries, across = store.recall(store.fill, queries, -1), store.recall(store.fill, across, -2)
+        if store.varies(queries, -1):
+            queries = across  # as where two texts read each other by one product
+        if across is not None and store.varies(across, -1) and not store.varies(across, -2):
+            keys = across.mT if bool((collapse(across) >= 0).all()) else keys
         if keys is None or store.varies(queries, -1):
             queries = None
         # A kernel of a convolution that is made anew for each token, as in ConvBERT, weighs the tokens around it and
         # looks at none of them.
-        if queries is not None and has_tokens(queries) and across is None and not is_sum and shape[-2] == 1:
+        if queries is not None and not store.is_nobodys(queries) and across is None and not is_sum and shape[-2] == 1:
             rows, of_keys = row_of(store.lay_out(queries, shape[:-1])), store.lay_out(keys, (*shape[:-2], shape[-1]))
             assert of_keys is not None
             around = torch.cat([rows, of_keys], dim=1)
@@ -218,8 +217,7 @@ class Rule:
             if not fits or (known.ids is not None and (softmax is None or is_chosen)):
                 return False
         elif not self._store.varies(ids, -2):
-            few = collapse(ids)
-            return n_keys == 1 and is_plain and torch.unique(few).numel() <= torch.unique(row_of(few)).numel()
+            return n_keys == 1 and is_plain and (known.columns is not None or is_single(ids))
         return is_distribution(weights, known)
 
     # --- weights times states, summed up ------------------------------------------------------------------------------

@@ -44,6 +44,7 @@ class Call:
     after: int = 0  # bit n: it reads what call n gave
     since: int = 0  # the operator that first worked on the last tokens that it reads: steps of a loop have another each
     run: int = 0  # which run of its module it is in
+    n_families: int = 0  # of tokens, that there were before it
     n_alike: tuple[int, ...] = ()  # for each number in the path, how many modules are numbered so; 0: not known
     guess: str = ""  # why it may be no attention over tokens
     nth: int = 0  # its number in its run, of those that are kept apart

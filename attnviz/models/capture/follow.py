@@ -138,7 +138,7 @@ class Follower:
     def _is_untold(self, of: Operation, known: Sequence[Known | None]) -> bool:
         """Tell whether states that nothing is known of meet nothing but what is learned, which does not change that."""
         is_all_known = all(each or _is_no_state(tensor) for each, tensor in zip(known, of.tensors, strict=True))
-        return not is_all_known and all(self.store.is_nobodys(each.ids) for each in known if each)
+        return any(known) and not is_all_known and all(self.store.is_nobodys(each.ids) for each in known if each)
 
     def begin(self, of: Operation) -> None:
         """Note when tensors are first worked on, and make tokens of numbers given that get features of their own."""

@@ -38,7 +38,8 @@ class Family:
     is_new: bool = False  # whether the model put them in itself: a start, or a word that it chose
     is_learned: bool = False  # whether the model has learned them: beside words they are called by their places
     is_changed: bool = False  # whether it began as before and went on otherwise when it was read again
-    n_more: int = 0  # tokens that it has at last, where a model without a cache reads a text again as it grows
+    n_more: int = 0  # places that it has at last, where a model without a cache reads a text again as it grows
+    n_more_rows: int = 0  # and rows, which are places where tokens are on the first axis
 
 
 class Softmax(NamedTuple):
@@ -190,7 +191,8 @@ class Store:
         n_places = torch.Size(shape).numel() // max(1, n_rows)
         first = len(self.families) << PLACE_BITS + ROW_BITS
         family = text or Family(n_places, False, n_rows, is_new)
-        family.n_more = max(family.n_more, start + n_places - family.n_places, n_rows - family.n_rows)
+        family.n_more = max(family.n_more, start + n_places - family.n_places)
+        family.n_more_rows = max(family.n_more_rows, n_rows - family.n_rows)
         self.families.append(family)
         rows = torch.arange(n_rows)[:, None] << PLACE_BITS
         return (rows + torch.arange(start, start + n_places) + first).reshape(tuple(shape))

@@ -123,8 +123,7 @@ class ModulesAtWork:
         before, text, start = self._words.get(place, (words[:0], None, 0))
         for axis, first in ((-1, 0), (0, 0), (-1, 1)):
             kept = before.movedim(axis, 0)[first:]
-            is_text = axis or words.shape[-1] == 1  # else rows are texts
-            if is_text and len(kept) and torch.equal(kept, words.movedim(axis, 0)[: len(kept)]):
+            if len(kept) and torch.equal(kept, words.movedim(axis, 0)[: len(kept)]):
                 return text, start + first
         # Beams begin as before, each in its row, and go on from the words of one another.
         if text is not None and torch.equal(words[..., : text.n_places], before[..., : text.n_places]):
@@ -152,6 +151,7 @@ class ModulesAtWork:
         return {
             "path": path,
             "n_alike": n_alike,
+            "n_families": len(self.store.families),
             "number": self._pass.number,
             "place": self.note_attention(),
             "place_in_stack": self._place_in_stack,

@@ -110,7 +110,7 @@ def _split(family: Sequence[Call]) -> list[Group]:
         found += [] if calls else [calls]
         calls.append(call)
     differing = [at for at, each in enumerate(_list_numbers(family)) if len({*each}) > 1]
-    for n_written in range(len(differing) + 1):
+    for n_written in (*range(len(differing) + 1), 0):  # where none tell them apart, none is
         names = [_write_out(calls, differing[:n_written]) for calls in found]
         if len({*names}) == len(found):
             break
@@ -125,22 +125,22 @@ def _list_numbers(calls: Sequence[Call]) -> list[tuple[int, ...]]:
 
 def _turn(calls: Sequence[Call], families: list[Family]) -> list[Call]:
     """Make places of the rows of families whose tokens are on the first axis of what was read, as in older modules."""
-    turned: set[int] = set()
+    turned: set[Family] = set()  # each of all that was read of a text
     sides = {id(ids): ids for call in calls for ids in (call.queries, call.keys) if ids is not None}
     for ids in sides.values():
         first = ids[:1][ids[:1] >= 0]
         if len(np.unique(row_of(first))) > 1 and len(np.unique(place_of(first))) == 1:
-            turned.update(find_families(first))
+            turned.update(families[family] for family in find_families(first))
     for call in calls:  # steps of such a text, in which rows are no texts
-        is_read = bool(turned.intersection(find_families(call.keys)))
+        is_read = any(families[family] in turned for family in find_families(call.keys))
         if is_read and len(np.unique(row_of(call.queries), axis=0)) < len(call.queries):
-            turned.update(find_families(call.queries))
+            turned.update(families[family] for family in find_families(call.queries))
     for family in turned:
-        n_rows, n_places = families[family].n_rows, families[family].n_places
-        families[family] = replace(families[family], n_rows=n_places, n_places=n_rows)
+        family.n_rows, family.n_places, family.n_more = family.n_places, family.n_rows, family.n_more_rows
+    numbers = [number for number, family in enumerate(families) if family in turned]
     for ids in list(sides.values()):
-        of = np.isin(family_of(ids), list(turned))
-        sides[id(ids)] = np.where(of, number_tokens(family_of(ids), place_of(ids), row_of(ids)), ids)
+        is_turned = np.isin(family_of(ids), numbers)
+        sides[id(ids)] = np.where(is_turned, number_tokens(family_of(ids), place_of(ids), row_of(ids)), ids)
     return [replace(call, queries=sides[id(call.queries)], keys=sides.get(id(call.keys))) for call in calls]
 
 
@@ -166,7 +166,7 @@ def _is_like(call: Call, first: Call) -> bool:
             continue
         of_new, of_old = family_of(one[moved]), two[moved]
         are_learned = (of_old < 0).all() and not np.isin(of_new, family_of(of_first)).any()
-        are_made = call.after >> first.place & 1 and not np.isin(of_new, family_of(two)).any()
+        are_made = call.after >> first.place & 1 and (of_new >= first.n_families).all()
         if not are_learned and (not are_made or ((one[moved] ^ of_old) & IN_FAMILY).any()):
             return False
     return True

@@ -160,15 +160,19 @@ def _find_loop(call: Call) -> tuple[object, ...] | None:
 
 def _join_steps(calls: list[Call], store: Store) -> list[Call]:
     """Join steps of a loop. Their queries are tokens where each step has another, and no state that goes on."""
-    if (
-        len({(call.since, call.after, *_read(call)) for call in calls}) == 1
-    ):  # as where a kernel takes values in two halves
+    # One step only, as where a kernel takes values in two halves.
+    if len({(call.since, call.after, *_read(call)) for call in calls}) == 1:
         return calls
     queries = np.concatenate([call.queries for call in calls], axis=1)
     is_state = any(store.families[family].is_mixed for family in find_families(queries))
     # Words that a model chose for all texts at once, [text], are no text: which is of which text their rows do not say.
     are_of_one = any(len(np.unique(of_step)) < len(of_step) for of_step in row_of(queries).T)
-    if is_state or are_of_one or len(np.unique(queries[0])) < len(calls):
+    # A word that asks again, of its own text or when it has asked elsewhere, does so in a further layer.
+    is_again = len(np.unique(queries[0])) < len(calls)
+    elsewhere = calls[1].after & ~(calls[0].after | 1 << calls[0].place)
+    if is_again and not is_state and (elsewhere or np.isin(queries, np.asarray(calls[0].keys)).all()):
+        return calls
+    if is_again or is_state or are_of_one:
         queries = np.full_like(queries, NOBODY)
     steps = [replace(call, queries=np.full_like(queries[:, :1], step)) for step, call in enumerate(calls)]
     return _unite(steps, queries=queries, n_steps=len(calls))
@@ -201,7 +205,10 @@ class Text:
 
     def number(self, ids: PlaceIds | None) -> PlaceIds:
         """Number tokens by their places in the text; what is not of it stays as it is."""
-        numbers = number_tokens(self.family, row_of(self.tokens), np.arange(self.tokens.shape[1]))
+        rows = row_of(self.tokens).max(axis=1, keepdims=True)
+        if len(np.unique(rows)) < len(rows):  # words for all texts at once, [text], that say of none which it is
+            rows = np.arange(len(rows))[:, None]
+        numbers = number_tokens(self.family, rows, np.arange(self.tokens.shape[1]))
         number = dict(zip(self.tokens.ravel().tolist(), numbers.ravel().tolist(), strict=True))
         return np.array([[number.get(token, token) for token in row] for row in np.asarray(ids).tolist()])
 
@@ -306,7 +313,7 @@ def _number_passes(calls: Sequence[Call]) -> list[Call]:
             _, again, nth = reads[-1]
         elif any(np.array_equal(call.kept, other.kept) for other, *_ in beside):  # type: ignore[arg-type]
             continue  # factors are equal to none
-        elif beside:
+        elif beside and (call.run or call.keys is None):
             again, nth = beside[-1][1], beside[-1][2] + 1
         elif before:
             again = max(each for _, each, _ in before) + 1
