@@ -128,7 +128,8 @@ def record(  # noqa: PLR0913 - each is an option of its own
     One weight a word, as where a recurrent network's states are pooled, is one query, called ⟨query⟩; calls of one
     module in a loop that have one each are rows of one record, which `tokens` may name. Windows are records of their
     own, with the names of their tokens. All layers of a record hold the same tokens in the same places: layers that
-    hold others, or hold them in another order, are a group of their own.
+    hold others, or hold them in another order, are a group of their own. Where all layers are written in one function
+    or module, a word that asks again asks in a further layer.
 
     Modules of one head each that are numbered from 0 and read the same states are the heads of one layer; so are calls
     of one head in one run of a module, as in a loop over heads. A module that attends to some texts or queries at a
