@@ -66,10 +66,10 @@ def test_paths_and_passes() -> None:
         own(states)
         own.layers[0](states)
 
-    expected = [(number, path) for number in (0, 1) for path in both] + [(2, "0")]
+    expected = [(number, path) for number in (1, 2) for path in both] + [(3, "0")]
     assert places(captured(run)) == expected
     own.layers[1] = own.layers[0]  # shared by two layers, and called twice
-    assert places(captured(lambda: own(states))) == [(0, "layers.0.0")] * 2
+    assert places(captured(lambda: own(states))) == [(1, "layers.0.0")] * 2
 
 
 @pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
@@ -86,7 +86,7 @@ def test_a_pass_that_fails_is_over(kind: type[BaseException]) -> None:
 
     around = Module(try_it, inner=own)
     calls = captured(lambda: [around(states), own(states)])
-    assert places(calls) == [(0, "inner.layers.0.0"), (1, "layers.0.0"), (1, "layers.1.0")]
+    assert places(calls) == [(1, "inner.layers.0.0"), (2, "layers.0.0"), (2, "layers.1.0")]
 
 
 def test_two_threads_capture_each_their_own() -> None:

@@ -456,16 +456,19 @@ def test_texts_beside_each_other_go_on_from_a_memory(n_texts: int) -> None:
 
 @pytest.mark.parametrize("n_texts", [1, 2])
 @pytest.mark.parametrize("sizes", [(-1,), (-1, 1), (1, -1)], ids=["text", "text, token", "token, text"])
-@pytest.mark.parametrize("in_module", [False, True])
-def test_layers_in_one_function_over_a_cache(in_module: bool, sizes: tuple[int, ...], n_texts: int) -> None:
+@pytest.mark.parametrize("kind", ["a module", "a function", "a function that calls maps"])
+def test_layers_in_one_function_over_a_cache(kind: str, sizes: tuple[int, ...], n_texts: int) -> None:
     """A word asks in each layer, of its own text and of another that is as long."""
-    table, layers, names = drawn(89, 30, 16), drawn(90, 2, 16, 48), ["abc", "ABC"][:n_texts]
+    table, names = drawn(89, 30, 16), ["abc", "ABC"][:n_texts]
+    layers = [
+        nn.Linear(16, 48) if "maps" in kind else partial(functional.linear, weight=of) for of in drawn(90, 2, 48, 16)
+    ]
     cache = [[torch.zeros(n_texts, 0, 16)] * 2] * 2
 
     def write(_: Any, words: Tensor, memory: Tensor) -> None:
         states = torch.embedding(table, words).view(n_texts, 1, 16)
         for layer, sides in enumerate(layers):
-            query, *read = (states @ sides).chunk(3, dim=-1)
+            query, *read = sides(states).chunk(3, dim=-1)
             key, value = cache[layer] = [torch.cat(both, 1) for both in zip(cache[layer], read, strict=True)]
             states = states + (query @ key.mT).softmax(-1) @ value
             states = states + (states @ memory.mT).softmax(-1) @ memory
@@ -476,7 +479,7 @@ def test_layers_in_one_function_over_a_cache(in_module: bool, sizes: tuple[int, 
         for words in torch.tensor([[3, 8], [9, 4], [1, 6]])[:, :n_texts]:
             model(words.view(sizes), memory)
 
-    model = Module(write) if in_module else partial(write, None)
+    model = Module(write) if kind == "a module" else partial(write, None)
     maps = recorded(translate, tokens=[*map(list, names)])
     assert [one.weights.shape for one in maps] == [(2, 1, 3, 3)] * 2 * n_texts
     assert called(maps) == " ".join([*names, *(f"{name}/012" for name in names)])

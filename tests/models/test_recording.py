@@ -253,7 +253,7 @@ def test_a_cache_with_room_to_spare(n_more: int) -> None:
     np.testing.assert_array_equal(one.attendable[0], np.tri(5, dtype=bool))
 
 
-def test_layers_that_no_module_tells_apart_are_no_heads() -> None:
+def test_layers_that_no_module_tells_apart_are_layers() -> None:
     """As where a function runs the maps of two layers step by step, over a cache of each."""
     words, layers = nn.Embedding(9, 16), [(nn.LayerNorm(16), list[Tensor]()), (nn.Linear(16, 16), list[Tensor]())]
     with torch.no_grad(), record() as maps:
@@ -262,7 +262,7 @@ def test_layers_that_no_module_tells_apart_are_no_heads() -> None:
             for layer, cache in layers:
                 cache.append(layer(states))
                 states = by_softmax(cache[-1], *[torch.cat(cache, 1)] * 2)
-    assert [one.weights.shape for one in maps] == [(1, 1, 3, 3)] * 2 + [(1, 1, 1, 4)] * 2
+    assert [one.weights.shape for one in maps] == [(2, 1, 4, 4)]
 
 
 def test_texts_one_after_another_are_no_generation() -> None:

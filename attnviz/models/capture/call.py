@@ -32,7 +32,7 @@ class Call:
     """
 
     path: str  # of the module in the outermost one, such as "encoder.layer.3.attention.self"; "" where there is none
-    number: int  # of the outermost forward pass since the capture began: a step of a generation is a pass
+    number: int  # of the outermost forward pass, a step of a generation being one; in no module of a round, below 1
     kept: Float32[np.ndarray, "row head query key"] | FactoredRows  # weights after softmax, or what they come of
     attendable: Bool[np.ndarray, "row query key"]  # by any head; of factors by any query, in the place of one
     sink: Float32[np.ndarray, "row head query"]  # the share that goes to no key

@@ -227,9 +227,10 @@ class Store:
             self._pairs[int(family_of(made.amax()))] = made, one, other
         return torch.where(is_one, highest, made)
 
-    def fill(self, ids: Ids, axis: int) -> Ids:
+    def fill(self, ids: Ids | None, axis: int) -> Ids | None:
         """Give what a mask left of no token the token of all others along an axis, if that is one."""
-        if not self.varies(ids, axis):  # which costs nothing where ids are expanded, as those of 512 × 512 scores are
+        # Where ids are expanded, as those of 512 × 512 scores are, it costs nothing to ask.
+        if ids is None or not self.varies(ids, axis):
             return ids
         token = ids.amax(dim=axis, keepdim=True)
         return token.expand(ids.shape) if bool(((ids < 0) | (ids == token)).all()) else ids

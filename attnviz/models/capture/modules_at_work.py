@@ -43,8 +43,9 @@ class ModulesAtWork:
         self.store = store
         self.calls: list[tuple[nn.Module, int]] = []  # and the number of each among all that were at work
         self._paths: Paths | None = None
-        self._runs, self._passes, self._place_in_stack = count(1), count(), 0
+        self._runs, self._passes, self._place_in_stack = count(1), count(1), 0
         self._pass, self._last_of_class = Pass(), dict[type[nn.Module], Pass]()
+        self._round, self._in_round = 0, set[nn.Module]()  # of outermost modules, each of which runs in it once
         self._words: dict[object, tuple[Tensor, Family, int]] = {}  # by where they were read last, and what of
         self.n_seen = 0  # attentions, also of layers that nobody asked for
 
@@ -61,6 +62,9 @@ class ModulesAtWork:
             if found is None or module in found.modules or known is None or not known.after & found.seen:
                 found = self._last_of_class[type(module)] = Pass(next(self._passes))
             found.modules.append(module)
+            if module in self._in_round and next(module.parameters(), None) is not None:
+                self._round, self._in_round = self._round + 1, set()
+            self._in_round.add(module)
             for one in module.buffers():  # are of no token, till states are written into them, as into a cache
                 if one.is_floating_point() and self.store.get(one) is None:
                     self.store.put(one, Known(nobody(one.shape)))
@@ -152,9 +156,9 @@ class ModulesAtWork:
             "path": path,
             "n_alike": n_alike,
             "n_families": len(self.store.families),
-            "number": self._pass.number,
+            "number": self._pass.number if self.calls else -self._round,
             "place": self.note_attention(),
-            "place_in_stack": self._place_in_stack,
+            "place_in_stack": self._place_in_stack if self.calls else 0,
             "run": self.calls[-2:][0][1] if self.calls else 0,
             "root": "" if root is None else type(getattr(root, COMPILED, root)).__name__,
             "lacks_fast_path": is_fast,  # torch would have run it as one operator if nobody had looked

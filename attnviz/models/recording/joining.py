@@ -319,5 +319,7 @@ def _number_passes(calls: Sequence[Call]) -> list[Call]:
             again = max(each for _, each, _ in before) + 1
         before.append((call, again, nth))
     found = sorted(chain(*earlier.values()), key=lambda each: each[0].place)
-    numbers = {key: number for number, key in enumerate(sorted({(call.number, again) for call, again, _ in found}))}
+    numbers = {
+        key: number for number, key in enumerate(dict.fromkeys((call.number, again) for call, again, _ in found))
+    }
     return [replace(call, number=numbers[call.number, again], nth=nth) for call, again, nth in found]
