@@ -224,7 +224,6 @@ class CalculationStep:
     Numbers and bars have one component. Of a strip each component is a coloured cell.
     """
 
-    label: str  # such as "step 3"
     title: str  # in plain words
     formula: tuple[str, ...]  # line by line
     look: Literal["strip", "number", "bar"]

@@ -108,6 +108,7 @@ def test_every_number_is_one_of_the_trace(n: int, d_head: int, position: bool) -
     query, output = step_of(chart, "k").above, step_of(chart, "a ·").below
     assert np.array_equal(known(query).components, head.query)
     assert np.array_equal(known(output).components, head.output)
+    assert not [line.text for line in plan_of(report).lines if re.search(r"step \d", line.text)]  # a course counts them
 
 
 @pytest.mark.parametrize("n", [3, 25, 26, 64])
