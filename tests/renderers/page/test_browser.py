@@ -381,21 +381,6 @@ def test_without_a_record_beside_it_a_page_shows_no_command(shown: Open) -> None
     assert page.page.locator("#tools").inner_text() == ""
 
 
-def test_the_overview_is_sorted_by_any_measure(shown: Open) -> None:
-    source = report(random_maps(n_layers=2, n_heads=3))
-    (heads,) = (each for each in source.tables if each.role == "heads")
-    page = shown(source, "view=overview")
-    page.page.get_by_role("combobox", name="Sort by").select_option("entropy")
-    page.ready()
-    rows = sorted(heads.rows, key=lambda row: -float(row[2]))
-    names = [each.get_attribute("aria-label").partition(".")[0] for each in page.page.locator(".map").all()]
-    assert names == [f"layer {row[0]}, head {row[1]}" for row in rows]
-    captions = page.page.locator(".caption").all_inner_texts()
-    assert [float(each.rpartition(": ")[2]) for each in captions] == [float(f"{row[2]:.3g}") for row in rows]
-    assert page.page.inner_text("#view h2") == "by entropy, the largest first"
-    page.page.wait_for_url("**sort=5**")
-
-
 def test_doublings_are_said_as_times(shown: Open) -> None:
     cells = np.array([[1.0, -2.0], [0.0, 0.5]], dtype=np.float32)
     scale = Scale("diverging", -4.0, 4.0, "log₂ of the ratio", doublings=True)

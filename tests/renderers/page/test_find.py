@@ -43,18 +43,21 @@ def find(page: Opened, text: str) -> None:
     page.ready()
 
 
-def test_heads_are_sorted_by_what_they_look_at(shown: Open) -> None:
-    maps = looking(0.3, 0.0, 0.9, 0.5)
-    page = shown(report(maps), "view=overview")
-    page.page.get_by_role("combobox", name="Sort by").select_option("previous token")
-    page.ready()
-    shares = to_previous(maps)
-    captions = page.page.locator(".caption").all_inner_texts()
-    assert [each.partition(" prev")[0] for each in captions] == [f"head {at}: {shares[at]:.2f}" for at in (2, 3, 0, 1)]
-    assert page.page.inner_text("#view h2") == "by previous token, the largest first"
-    page.page.wait_for_url("**sort=**")
-    page.go(page.page.url.partition("#")[2])
-    assert page.page.locator(".caption").all_inner_texts() == captions
+def test_heads_are_sorted_by_what_they_look_at_and_by_any_measure(shown: Open) -> None:
+    source = report(maps := looking(0.3, 0.0, 0.9, 0.5))
+    entropy = np.array([row[2] for each in source.tables if each.role == "heads" for row in each.rows], dtype=float)
+    for name, numbers in (("previous token", to_previous(maps)), ("entropy", entropy)):
+        page = shown(source, "view=overview")
+        page.page.get_by_role("combobox", name="Sort by").select_option(name)
+        page.ready()
+        captions = page.page.locator(".caption").all_inner_texts()
+        order = np.argsort(-numbers).tolist()
+        assert [int(each[5]) for each in captions] == order
+        assert [float(each[8:12]) for each in captions] == pytest.approx(numbers[order], abs=0.01)
+        assert page.page.inner_text("#view h2") == f"by {name}, the largest first"
+        page.page.wait_for_url("**sort=**")
+        page.go(page.page.url.partition("#")[2])
+        assert page.page.locator(".caption").all_inner_texts() == captions
 
 
 def test_a_head_is_found_by_its_place_and_by_its_name(shown: Open) -> None:
