@@ -20,7 +20,6 @@ from attnviz.specs import FigureOptions
 from tests.attacks.endings import RunHere, worked
 from tests.browser import WIDTHS, Open, Opened, number_in
 from tests.made import HOSTILE, cross_maps, random_maps, record, report, tokens
-from tests.renderers.figure.reports import LOG
 from tests.renderers.page.test_html import attacked
 from tests.renderers.page.test_look import uneven
 from tests.views.test_mean import show
@@ -105,13 +104,6 @@ def test_what_is_not_allowed_has_no_colour_of_the_scale(shown: Open) -> None:
     assert max(red, green, blue) - min(red, green, blue) < 10  # grey, which viridis never is
     page.go("view=matrix&query=2&key=9")
     assert number_in(page.readout) == "not allowed"
-
-
-def test_the_legend_is_the_reports_scale(shown: Open) -> None:
-    page = shown(replace(report(), scale=LOG))
-    assert LOG.label in page.page.inner_text("#legend")
-    assert page.page.locator("#legend .ticks span").all_inner_texts() == ["≤ 0.001", "0.01", "0.1", "1"]
-    assert "not allowed" not in page.page.inner_text("#legend")
 
 
 def test_each_pair_of_heads_has_one_cell(shown: Open) -> None:
