@@ -30,10 +30,10 @@ BY_TEXT = "Heads are named by this text alone; attnviz survey reads many."
 MORE = "All tokens and heads: --table heads, heatmap, top or full."
 
 
-def describe_names(maps: AttentionMaps, measured: Findings) -> str:
-    """Say what heads are named by; "" where none that is shown has a name."""
+def describe_names(maps: AttentionMaps, measured: Findings) -> tuple[str, ...]:
+    """Say what heads are named by; nothing where none that is shown has a name."""
     named = any(measured.names[layer][head].pattern for layer, head in measured.order)
-    return (BY_CARD if maps.heads_alone.known_heads else BY_TEXT) if named else ""
+    return (BY_CARD if maps.heads_alone.known_heads else BY_TEXT,) if named else ()
 
 
 def describe_answer(maps: AttentionMaps, answer: TextAnswer) -> Note:
@@ -74,8 +74,7 @@ def describe_heads(maps: AttentionMaps, measured: Findings) -> Iterator[Note]:
     ]
     if pairs:
         yield Note(f"Strongest between words apart: {', '.join(pairs)}.", leads=True)
-    if names := describe_names(maps, measured):
-        yield Note(names, leads=True)
+    yield from (Note(names, leads=True) for names in describe_names(maps, measured))
 
 
 def tabulate_answer(part: RecordPart, measured: Findings) -> Table:

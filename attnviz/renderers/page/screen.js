@@ -117,12 +117,11 @@ makers.screen = (panel) => {
   roving(rows, ".map");
   roving(rows, "[role=switch]");
   panel.append(answer?.part ?? keyTo([RECEIVED, write("ui.received")]), sentence.part);
-  const [namedBy, ...known] = content.hint.split(" · ");
+  const [namedBy, ...known] = content.hint;
   const hint = [namedBy, answer && write("ui.boxes")].filter(Boolean).join(" ");
-  const line = lineOfKinds(heads);
   // What heads do that was measured over many texts, though this one may not show it.
-  const overManyTexts = known.map((said) => element("p", {}, said));
-  panel.append(byId("readout"), line, ...overManyTexts, element("p", { class: "hint" }, hint), rows);
+  const others = known.map((said) => element("p", {}, said));
+  panel.append(byId("readout"), lineOfKinds(heads), ...others, element("p", { class: "hint" }, hint), rows);
   const draw = () => {
     drawAll(heads.map(({ small }) => small));
     sentence.mark();

@@ -1,6 +1,7 @@
 """One screen of a text: words by what they did for the answer, arcs from a word to where heads look, heads by kind."""
 
 import re
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -133,6 +134,11 @@ def test_a_phone_shows_at_once_which_heads_look_at_the_previous_word_and_leads_t
     kind.get_by_role("button", name="0.4").click()
     assert answered.page.evaluate("document.activeElement.innerText").startswith("0.4 previous token")
     assert 0 < answered.page.evaluate("document.activeElement.getBoundingClientRect().top") < 844
+
+
+def test_what_heads_do_over_many_texts_is_one_line_whatever_it_lists(shown: Open) -> None:
+    hint = ("By this text.", "Over 64 reviews: itself 0.1 · next token 0.0")
+    assert shown(replace(report(), hint=hint)).page.locator(".kinds ~ p").all_inner_texts() == [*hint[::-1]]
 
 
 def test_twelve_heads_and_the_sentence_fit_a_laptop(shown: Open, write_page: WritePage) -> None:
