@@ -41,10 +41,9 @@ def test_a_page_opens_at_its_first_head_with_its_moments(shown: Open) -> None:
 ENDS = """() => {
   const middle = (word) => word.getBoundingClientRect().left + word.getBoundingClientRect().width / 2;
   const moment = document.querySelector(".moment");
-  const arc = moment.querySelector("path");
+  const [arc, query] = ["path", "[aria-current]"].map((each) => moment.querySelector(each));
   const at = (length) => arc.getPointAtLength(length).matrixTransform(arc.getScreenCTM()).x;
-  const [query, key] = [moment.querySelector("[aria-current]"), moment.querySelectorAll(".word")[1]];
-  return [at(0) - middle(query), at(arc.getTotalLength()) - middle(key)];
+  return [at(0) - middle(query), at(arc.getTotalLength()) - middle(moment.querySelectorAll(".word")[1])];
 }"""
 
 

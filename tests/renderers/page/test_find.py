@@ -31,12 +31,6 @@ def looking(*shares: float) -> AttentionMaps:
     return record(np.stack([share * before + (1 - share) / n for share in shares])[None].astype("float32"))
 
 
-def to_previous(maps: AttentionMaps) -> np.ndarray:
-    """What each head of the first layer gives to the token before."""
-    (shares,) = (shares[0] for name, shares, _ in measure_patterns(maps) if name == "previous token")
-    return np.asarray(shares)
-
-
 def find(page: Opened, text: str) -> None:
     page.page.get_by_label("Find").fill(text)
     page.press("Enter")
@@ -46,7 +40,8 @@ def find(page: Opened, text: str) -> None:
 def test_heads_are_sorted_by_what_they_look_at_and_by_any_measure(shown: Open) -> None:
     source = report(maps := looking(0.3, 0.0, 0.9, 0.5))
     entropy = np.array([row[2] for each in source.tables if each.role == "heads" for row in each.rows], dtype=float)
-    for name, numbers in (("previous token", to_previous(maps)), ("entropy", entropy)):
+    (previous,) = (shares[0] for name, shares, _ in measure_patterns(maps) if name == "previous token")
+    for name, numbers in (("previous token", np.asarray(previous)), ("entropy", entropy)):
         page = shown(source, "view=overview")
         page.page.get_by_role("combobox", name="Sort by").select_option(name)
         page.ready()

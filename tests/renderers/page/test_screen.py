@@ -141,6 +141,11 @@ def test_what_heads_do_over_many_texts_is_one_line_whatever_it_lists(shown: Open
     assert shown(replace(report(), hint=hint)).page.locator(".kinds ~ p").all_inner_texts() == [*hint[::-1]]
 
 
+def test_a_character_of_chinese_stands_upright_above_a_small_map(shown: Open) -> None:
+    page = shown(report(random_maps("好" * 20))).page
+    assert page.locator(".heads canvas").first.evaluate("canvas => canvas.clientHeight") < 132 + 24
+
+
 def test_twelve_heads_and_the_sentence_fit_a_laptop(shown: Open, write_page: WritePage) -> None:
     answered = shown(write_page("heatmap", TEXT), viewport={"width": 1280, "height": 800})
     ends = answered.page.locator(".heads .map").evaluate_all("all => all.map((x) => x.getBoundingClientRect().bottom)")
