@@ -224,7 +224,6 @@ class CalculationStep:
     Numbers and bars have one component. Of a strip each component is a coloured cell.
     """
 
-    label: str  # such as "step 3"
     title: str  # in plain words
     formula: tuple[str, ...]  # line by line
     look: Literal["strip", "number", "bar"]
@@ -476,7 +475,7 @@ class Report:
     panels: tuple[Heatmap, ...] = ()  # maps that are in pictures of several only, as they are called alone
     atlas: Atlas | None = None  # what a page shows instead of charts
     screen: tuple[tuple[int, int], ...] = ()  # layers and heads with which a page begins, beside the sentence itself
-    hint: str = ""  # beside the screen: what heads are named by
+    hint: tuple[str, ...] = ()  # beside the screen, line by line: what heads are named by
     answer: TextAnswer | None = None  # to the text, where it was measured
     kept: tuple[str, ...] = ()  # tokens that are named in sentences: they stay in every language
     max_lines: int | None = None  # of a terminal's first screen; None: as many as there are

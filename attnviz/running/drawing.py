@@ -90,7 +90,7 @@ class Drawing:
         if self.known_heads:
             report = replace(
                 report,
-                hint=" · ".join(filter(None, (report.hint, self.known_heads))),
+                hint=(*report.hint, self.known_heads),
                 blocks=(Note(self.known_heads, leads=True), *report.blocks),
             )
         if self.ask is not None and report.screen:

@@ -18,7 +18,7 @@ from attnviz.records.head_names import NO_NAME, SINKS, HeadPattern, write_share
 from attnviz.records.part import Place
 from attnviz.report import Column, Note, Table, TextAnswer
 from attnviz.views.head_pictures import is_mean, name_head
-from attnviz.views.tokens import label_keys, label_queries, label_token
+from attnviz.views.tokens import label_keys, label_queries
 
 MAX_TOKENS, MAX_COLUMNS, MAX_CELLS = 10, 5, 20  # of the weight table
 MAX_KINDS = 6
@@ -30,10 +30,10 @@ BY_TEXT = "Heads are named by this text alone; attnviz survey reads many."
 MORE = "All tokens and heads: --table heads, heatmap, top or full."
 
 
-def describe_names(maps: AttentionMaps, measured: Findings) -> str:
-    """Say what heads are named by; "" where none that is shown has a name."""
+def describe_names(maps: AttentionMaps, measured: Findings) -> tuple[str, ...]:
+    """Say what heads are named by; nothing where none that is shown has a name."""
     named = any(measured.names[layer][head].pattern for layer, head in measured.order)
-    return (BY_CARD if maps.heads_alone.known_heads else BY_TEXT) if named else ""
+    return (BY_CARD if maps.heads_alone.known_heads else BY_TEXT,) if named else ()
 
 
 def describe_answer(maps: AttentionMaps, answer: TextAnswer) -> Note:
@@ -43,7 +43,8 @@ def describe_answer(maps: AttentionMaps, answer: TextAnswer) -> Note:
         return write_share(value) if answer.is_probability else f"{value:.3g}"
 
     told = sorted(range(len(answer.words)), key=lambda place: -abs(answer.words[place]))[:N_WORDS]
-    without = [(label_token(maps.keys, place, MAX_LABEL), write(answer.value - answer.words[place])) for place in told]
+    names = label_keys(maps)
+    without = [(_write_word(names[place]), write(answer.value - answer.words[place])) for place in told]
     words = ", ".join(f"{word} {value}" for word, value in without if value != write(answer.value))
     said = f"{answer.label} without {words}" if words else "no word alone changes it"
     found = "Answer" if answer.is_clear else "No clear answer"
@@ -65,15 +66,15 @@ def describe_heads(maps: AttentionMaps, measured: Findings) -> Iterator[Note]:
     if kinds:
         nameless = [f"{NO_NAME} in {n_nameless}"] if n_nameless else []
         yield Note(f"{' · '.join([*said, *nameless])}.", leads=True)
+    queries, keys = label_queries(maps), label_keys(maps)
     pairs = [
-        f"{label_token(maps.queries, pair.query, MAX_LABEL)} → {label_token(maps.keys, pair.key, MAX_LABEL)} "
+        f"{_write_word(queries[pair.query])} → {_write_word(keys[pair.key])} "
         f"{write_share(pair.weight)} ({name_head(maps, pair.place)})"
         for pair in measured.pairs
     ]
     if pairs:
         yield Note(f"Strongest between words apart: {', '.join(pairs)}.", leads=True)
-    if names := describe_names(maps, measured):
-        yield Note(names, leads=True)
+    yield from (Note(names, leads=True) for names in describe_names(maps, measured))
 
 
 def tabulate_answer(part: RecordPart, measured: Findings) -> Table:
@@ -99,6 +100,12 @@ def tabulate_answer(part: RecordPart, measured: Findings) -> Table:
             row.append(f"{key} {weight}" if of_query[best] > 0 else "")
     columns = (Column("token"), *(Column(kind, name_head(maps, place)) for kind, place in chosen))
     return Table("answer", "", "answer", columns, tuple(map(tuple, rows)), more=MORE)
+
+
+def _write_word(label: str) -> str:
+    """Write a token into a sentence, in which a mark would be taken for one of the sentence."""
+    word = escape_for_display(label, MAX_LABEL)
+    return word if any(map(str.isalnum, word)) else f"“{word}”"
 
 
 def _group_by_kind(measured: Findings) -> dict[str, list[tuple[HeadPattern, Place]]]:

@@ -220,7 +220,7 @@ def describe_misuse(provenance: Provenance, n_tokens: int) -> Iterator[Note]:
         yield Note("The model was trained to look both ways; forced to look back only, it does what it never learned.")
     made_for = provenance.facts.made_for_tokens
     if made_for is not None and n_tokens > made_for:
-        yield Note(f"The model was made for texts of at most {made_for} tokens and has {n_tokens} here.")
+        yield Note(f"The model was made for texts of at most {made_for:,} tokens and has {n_tokens:,} here.")
 
 
 def describe_unknown(tokens: Tokens, many: str) -> Iterator[Note]:

@@ -21,7 +21,7 @@ NOUNS |= {"text": "texts", "changed file": "files that were changed later"}
 def diff_report(diff: Diff, sides: tuple[str, str], shown: Sequence[str]) -> Report:
     """Report the kinds of change, the most frequent first, each with its largest; then numbers of both sides.
 
-    A screen has only those of the measures that are asked for. Documents have the room to list every difference.
+    A screen has only those of the measures that are asked for. Documents have the room for many more, and JSON has all.
     """
     kinds = group_differences(diff.differences)
     notes = [_describe_kind(each) for each in kinds[:MAX_KINDS]]

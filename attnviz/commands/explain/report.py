@@ -40,7 +40,7 @@ def draw_steps(found: VerifiedTrace, number: int, language: Language = "en") -> 
         components = f"the first {MAX_COMPONENTS} of {head.d_head} components"
     notes = [f"each strip: {components} of a vector, blue below 0 and red above"]
     if not trace.attendable[listed].all():
-        notes.append("−∞: this query may not attend to the key (step 5)")
+        notes.append("−∞: this query may not attend to the key")
     if others:
         rows.append(say(f"… {len(others)} other keys", language))
         notes.append(
@@ -73,23 +73,21 @@ def _list_steps(
         return max(float(np.abs(each).max()) for each in vectors) or 1.0
 
     query = EdgeStrip(f"q of {quote_token(trace.tokens, trace.query)}", head.query[:MAX_COMPONENTS])
-    output = EdgeStrip("step 8: their sum, o = Σ a · v", head.output[:MAX_COMPONENTS])
-    of_scaled = f"s = q · k / √{head.d_head}" + " + b" * (head.position is not None)
+    output = EdgeStrip("their sum, o = Σ a · v", head.output[:MAX_COMPONENTS])
     weights = ("a = exp(s) / Σ exp(s)",)
+    of_scaled = f"s = q · k / √{head.d_head}" + " + b" * (head.position is not None)
     most = find_most(head.query, head.keys)
-    yield CalculationStep(
-        "step 2", "query and keys", (of_query, of_keys), "strip", choose(head.keys), most=most, above=query
-    )
-    yield CalculationStep("step 3", "how well they fit", ("q · k",), "number", choose(head.scores), "→")
+    yield CalculationStep("query and keys", (of_query, of_keys), "strip", choose(head.keys), most=most, above=query)
+    yield CalculationStep("how well they fit", ("q · k",), "number", choose(head.scores), "→")
     if head.position is not None:
-        yield CalculationStep("step 4", "for the distance", ("b",), "number", choose(head.position))
+        yield CalculationStep("for the distance", ("b",), "number", choose(head.position))
     after_mask = np.where(trace.attendable, head.scaled, -np.inf)
-    yield CalculationStep("step 4", "scaled by the width", (of_scaled,), "number", choose(after_mask), "→")
+    yield CalculationStep("scaled by the width", (of_scaled,), "number", choose(after_mask), "→")
     of_weights = choose(head.weights, is_summed=True)
-    yield CalculationStep("step 6", "weights: softmax", weights, "bar", of_weights, "→", find_most(head.weights))
-    yield CalculationStep("step 2", "values", (of_values,), "strip", choose(head.values), "×", find_most(head.values))
+    yield CalculationStep("weights: softmax", weights, "bar", of_weights, "→", find_most(head.weights))
+    yield CalculationStep("values", (of_values,), "strip", choose(head.values), "×", find_most(head.values))
     weighted, most = choose(head.weighted, is_summed=True), find_most(head.weighted, head.output)
-    yield CalculationStep("step 7", "weighted values", ("a · v",), "strip", weighted, "=", most, below=output)
+    yield CalculationStep("weighted values", ("a · v",), "strip", weighted, "=", most, below=output)
 
 
 def explain_report(found: VerifiedTrace, head: int, figure: FigureOptions) -> Report:

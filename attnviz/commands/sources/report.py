@@ -114,7 +114,7 @@ def sources_report(found: Sources, title: str | None) -> Report:
             "passages": [{"text": text} | row for text, row in zip(found.texts, rows, strict=True)],
             "losses": found.losses.tolist(),
         },
-        hint=HINT,
+        hint=(HINT,),
         max_lines=20,
         kept=(answer,),
     )

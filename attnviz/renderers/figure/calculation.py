@@ -79,13 +79,11 @@ def plan_calculation(chart: Calculation, report: Report, look: FigureStyle) -> C
     steps, width = _across(chart, look, sizes)
     lines, start = header_of(chart, report, width, look, sizes)
     first = start + GAP * bool(lines)
-    second = first + height_of(["step"], sizes.small)
-    third = second + max(height_of(step.title, sizes.axis) for step in steps) + PAD
-    top = third + max(height_of(step.formula, sizes.axis) for step in steps) + PAD + GAP
-    for step in steps:  # above each its number, what it is in words and its formula
-        lines += paragraph([step.step.label], sizes.small, GREY, step.left, first)
-        lines += paragraph(step.title, sizes.axis, INK, step.left, second, bold=True)
-        lines += paragraph(step.formula, sizes.axis, GREY, step.left, third)
+    second = first + max(height_of(step.title, sizes.axis) for step in steps) + PAD
+    top = second + max(height_of(step.formula, sizes.axis) for step in steps) + PAD + GAP
+    for step in steps:  # above each what it is in words, and its formula
+        lines += paragraph(step.title, sizes.axis, INK, step.left, first, bold=True)
+        lines += paragraph(step.formula, sizes.axis, GREY, step.left, second)
     strips, bars, texts, end = _place_rows(chart, steps, top, sizes)
     keys, of_keys, end = _place_keys(steps, end + PAD, sizes)
     return CalculationPlan(

@@ -77,7 +77,7 @@ function momentOf(moment, head) {
     arc.replaceChildren(drawing("path", { d, stroke: "var(--accent)", "stroke-width": 1 + 2 * share }));
   };
   new ResizeObserver(draw).observe(words); // it is laid out, and again
-  words.append(arc);
+  Object.assign(words, { draw }).append(arc);
   const most = [`${keys[best]} “`, isolated(labels[best].trim()), `” ${short(share)} (${short(multiples[best], 2)} ×)`];
   const ofFirst = `first token ${short(to_first)}`;
   const numbers = to_first > share ? [`${ofFirst}, then `, ...most] : ["most to ", ...most, ` · ${ofFirst}`];

@@ -164,6 +164,7 @@ makers.atlas = (panel) => {
     const wanted = `${head} ${onDark.matches}`; // shades are others on paper, as that of a print is
     if (shown !== wanted) byId("beside").replaceChildren(headCard(headCalled(head)));
     shown = wanted;
+    for (const moment of document.querySelectorAll(".moment")) moment.draw(); // what is printed has no next frame
     const found = findHeads(state.find);
     drawHeads(plot, panel.clientWidth, found.length ? new Set(found.map(([place]) => place)) : null);
     listFound(patterns, found);

@@ -2,7 +2,6 @@
 import { legend } from "./colour.js";
 import { cellsOf, hasText, nameOfColumn, nameOfRow, rowsOf } from "./content.js";
 import { button, byId, element, hasRoomBeside, isolated, named, tell, write } from "./dom.js";
-import { paint } from "./painting.js";
 import { FASTER, Plot } from "./plot.js";
 import { said, tellCell } from "./readout.js";
 import { change, makers, mapOf, pictureOf, scaleOf, state } from "./state.js";
@@ -48,7 +47,6 @@ makers.matrix = (panel) => {
     draw: () => {
       passage?.mark(plot.chosen());
       plot.fit();
-      paint(plot); // at once: what is about to be printed has no next frame
     },
   };
 };

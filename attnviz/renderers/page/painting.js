@@ -11,7 +11,7 @@ const OVER_IMAGE = 0.6; // opacity of cells, so that the image is seen through t
 const VEIL = 0.75; // of paper over what a word that is pointed at has nothing to do with
 
 // Margins for labels and the largest cells at which all of the map can be seen; no labels where cells are smaller. Those
-// of columns lie flat where each has room over its own.
+// of columns lie flat where each has room over its own, or needs no more than one that stands: a character of Chinese.
 export function layOut(plot, width, tallest, smallest, largest = Number.POSITIVE_INFINITY) {
   const { pen, canvas, cells } = plot;
   plot.font = `${FONT_SIZE}px ${getComputedStyle(document.body).fontFamily}`;
@@ -27,7 +27,7 @@ export function layOut(plot, width, tallest, smallest, largest = Number.POSITIVE
   Object.assign(plot, none);
   if (whole() >= smallest) {
     Object.assign(plot, { gutter: room(plot.rows, width), head: LABEL + 5 });
-    plot.isFlat = Math.max(...widthsOf(plot.columns)) < whole() - 4;
+    plot.isFlat = Math.max(...widthsOf(plot.columns)) < Math.max(whole() - 4, LABEL);
     if (!plot.isFlat) plot.head = room(plot.columns, Math.min(width, tallest));
     if (whole() < smallest || isUnreadable()) Object.assign(plot, none);
   }
@@ -138,7 +138,7 @@ function paintLabels(plot) {
   const down = { labels: plot.rows, from: plot.top, length: plot.height, current: row, room: gutter - 5 };
   eachLabel(plot, down, plot.pair ? [plot.pair[0]] : [], (text, at) => pen.fillText(text, gutter - 5, head + at));
   pen.textAlign = plot.isFlat ? "center" : "left";
-  const room = plot.isFlat ? plot.side : head - 5;
+  const room = plot.isFlat ? Math.max(plot.side, LABEL) : head - 5;
   const across = { labels: plot.columns, from: plot.left, length: plot.width, current: column, room };
   const notable = () => (plot.map.has_queries && !plot.scale.is_signed ? plot.cells.columnsThatGet(NOTABLE) : []);
   eachLabel(plot, across, plot.pair ? [plot.pair[1]] : notable(), (text, at) => {

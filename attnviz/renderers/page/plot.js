@@ -49,6 +49,7 @@ export class Plot {
     layOut(this, width, Math.max(280, Math.min(width, innerHeight - above - BELOW, 1200)), 0, LARGEST_CELL);
     this.frame.style.width = this.canvas.style.width;
     this.zoom(1);
+    paint(this); // at once: what is about to be printed has no next frame
   }
 
   // About the chosen cell where it is in sight, else the middle.

@@ -2,7 +2,7 @@
 // by what they do, each with a switch that shows the answer without it.
 import { pathOf, spotsOf } from "./arc-paths.js";
 import { legend } from "./colour.js";
-import { cellsOf, lineOfHead, maps, pictures, rowsOf, writingOf } from "./content.js";
+import { cellsOf, columnsOf, lineOfHead, maps, pictures, rowsOf, writingOf } from "./content.js";
 import { button, byId, content, drawing, element, isolated, roving, say, tell, tint, write } from "./dom.js";
 import { paint } from "./painting.js";
 import { drawAll, Thumbnail } from "./pictures.js";
@@ -23,9 +23,10 @@ const asTold = (number) => (content.answer.is_probability ? inPercent(number) : 
 const headsOf = (n) => write(n === 1 ? "ui.one_head" : "ui.n_heads", { n });
 
 // A sentence with arcs over it: from the word that is pointed at, or chosen, to the words that heads look at from there.
+// Its words are those that were read; a row may be called by the one that was chosen there, which comes next.
 class Sentence {
   constructor(heads) {
-    const axis = rowsOf(maps[content.screen[0]]);
+    const axis = columnsOf(maps[content.screen[0]]);
     Object.assign(this, { ...axis, heads, over: null });
     const point = (place) => {
       this.over = place;
@@ -116,12 +117,11 @@ makers.screen = (panel) => {
   roving(rows, ".map");
   roving(rows, "[role=switch]");
   panel.append(answer?.part ?? keyTo([RECEIVED, write("ui.received")]), sentence.part);
-  const [namedBy, ...known] = content.hint.split(" · ");
+  const [namedBy, ...known] = content.hint;
   const hint = [namedBy, answer && write("ui.boxes")].filter(Boolean).join(" ");
-  const line = lineOfKinds(heads);
   // What heads do that was measured over many texts, though this one may not show it.
-  const overManyTexts = known.map((said) => element("p", {}, said));
-  panel.append(byId("readout"), line, ...overManyTexts, element("p", { class: "hint" }, hint), rows);
+  const others = known.map((said) => element("p", {}, said));
+  panel.append(byId("readout"), lineOfKinds(heads), ...others, element("p", { class: "hint" }, hint), rows);
   const draw = () => {
     drawAll(heads.map(({ small }) => small));
     sentence.mark();
@@ -164,34 +164,27 @@ function lineOfKinds(heads) {
   const line = element("p", { class: "tools kinds" });
   for (const [kind, ofKind] of Map.groupBy(heads, (head) => head.kind)) {
     const name = element("b", { style: { color: ofKind[0].colour } }, kind);
-    line.append(element("span", {}, name, ...ofKind.flatMap((head) => [" ", leadTo(head)])));
+    const leads = ofKind.map(({ title, small }) => button(title, () => small.button.focus(), { class: "plain" }));
+    line.append(element("span", {}, name, ...leads.flatMap((lead) => [" ", lead])));
   }
   roving(line, "button");
   return line;
 }
 
-function leadTo({ title, small }) {
-  const lead = () => {
-    small.button.focus({ preventScroll: true });
-    small.button.scrollIntoView({ block: "center" });
-  };
-  return button(title, lead, { class: "plain" });
-}
-
 // A map with words at its sides, and below it the head's strongest pair.
 function smallMap({ number, title, kind, colour, share, here, pair, weight }, rest) {
-  const { labels, positions } = rowsOf(maps[number]);
+  const [{ labels: rows, positions }, { labels: columns }] = [rowsOf(maps[number]), columnsOf(maps[number])];
   const places = pair && [pair.query, pair.key].map((position) => positions.indexOf(position));
-  const [query, key] = places?.map((place) => isolated(labels[place])) ?? [];
+  const [query, key] = places ? [isolated(rows[places[0]]), isolated(columns[places[1]])] : [];
   const said = pair ? [element("br"), query, " → ", key, ` ${inPercent(weight)}`] : [];
   const looks = element("b", { class: "kind", style: { color: colour } }, kind);
-  const shown = share ? ` ${share} %` : here ? ` (${here})` : "";
+  const shown = share ? ` ${share}\u00a0%` : here ? ` (${here})` : "";
   const caption = () => [element("b", {}, title), " ", looks, shown, ...said];
   const picture = pictures.find((each) => each.maps.includes(number));
-  const ways = { caption, smallest: 0, largest: SIDE / labels.length, pair: places };
+  const ways = { caption, smallest: 0, largest: SIDE / rows.length, pair: places };
   const small = new Thumbnail(picture, picture.maps.indexOf(number), scaleOf(), ways, rest);
   small.button.ariaCurrent = null; // of all of them none is chosen
-  return Object.assign(small, { rows: labels, columns: labels });
+  return Object.assign(small, { rows, columns });
 }
 
 function keyTo(...colours) {

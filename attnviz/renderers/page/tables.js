@@ -37,7 +37,7 @@ function tilesOf({ rows, links, thumbs, role }) {
     const look = { class: said.startsWith("failed: ") ? "tile failed" : "tile" };
     return links?.[place] ? element("a", { ...look, href: links[place] }, ...inner) : element("div", look, ...inner);
   });
-  return element("div", { class: role === "compared" ? "tiles wide" : "tiles" }, ...tiles);
+  return element("div", { class: role === "compared" ? "tiles large" : "tiles" }, ...tiles);
 }
 
 function heading(data, { header, unit }, place, order, fill) {

@@ -53,7 +53,7 @@ export class Passage {
     const passages = this.isOneText
       ? [chooser(write("ui.shade"), SIDES, state.side, choose), this.rows]
       : [titled(map.row_axis, this.rows), titled(map.column_axis, this.columns)];
-    if (rowsOf(map).texts) passages.reverse().unshift(element("p", { class: "hint" }, content.hint)); // they are long
+    if (rowsOf(map).texts) passages.reverse().unshift(element("p", { class: "hint" }, ...content.hint)); // they are long
     this.parts = [...passages.flat(), this.list];
   }
 

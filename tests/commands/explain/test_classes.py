@@ -56,6 +56,10 @@ def test_words_that_the_vocabulary_does_not_hold_are_said(one_look: tuple[str, .
     assert "--model multi-zh and single-zh read Chinese" in said
 
 
+def test_a_text_that_is_longer_than_the_model_was_made_for_is_said_to_be(run_here: RunHere) -> None:
+    assert "at most 512 tokens and has 600 here" in worked(run_here("explain", "good " * 600)).stdout
+
+
 def test_what_a_head_reads_is_summed_over_the_tokens_that_look(tmp_path: Path) -> None:
     stream = take_apart(make_ours(tmp_path, "two layers"), TEXT)
     found = explain_answer(stream)

@@ -54,6 +54,14 @@ def test_nothing_is_wider_than_a_phone(opened: Open, write: Write, text: str, la
         assert page.page.evaluate("document.documentElement.scrollWidth") <= 390, step
 
 
+def test_on_paper_every_step_is_lit(page: Opened) -> None:
+    page.page.emulate_media(media="print")
+    drawn = page.page.locator(".picture :is(rect, text, foreignObject)")
+    looks = drawn.evaluate_all("all => all.map((x) => getComputedStyle(x)).map((x) => x.opacity + x.visibility)")
+    page.page.emulate_media(media="screen")  # for who has the tab next
+    assert set(looks) == {"1visible"}
+
+
 def focused(page: Opened) -> Any:
     return page.page.evaluate("document.activeElement.textContent")
 

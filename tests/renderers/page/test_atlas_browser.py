@@ -38,17 +38,24 @@ def test_a_page_opens_at_its_first_head_with_its_moments(shown: Open) -> None:
     page.page.locator(".of-moment").nth(5).wait_for(state="visible")
 
 
+ENDS = """() => {
+  const middle = (word) => word.getBoundingClientRect().left + word.getBoundingClientRect().width / 2;
+  const moment = document.querySelector(".moment");
+  const [arc, query] = ["path", "[aria-current]"].map((each) => moment.querySelector(each));
+  const at = (length) => arc.getPointAtLength(length).matrixTransform(arc.getScreenCTM()).x;
+  return [at(0) - middle(query), at(arc.getTotalLength()) - middle(moment.querySelectorAll(".word")[1])];
+}"""
+
+
 def test_an_arc_goes_from_the_word_that_looks_to_the_one_it_looks_at(shown: Open) -> None:
-    page = shown(atlas_report(), **PHONE)
-    page.page.locator(".moment path[d^=M]").first.wait_for(state="attached")
-    ends = page.page.locator(".moment").first.evaluate("""(moment) => {
-      const middle = (word) => word.getBoundingClientRect().left + word.getBoundingClientRect().width / 2;
-      const arc = moment.querySelector("path");
-      const at = (length) => arc.getPointAtLength(length).matrixTransform(arc.getScreenCTM()).x;
-      const [query, key] = [moment.querySelector("[aria-current]"), moment.querySelectorAll(".word")[1]];
-      return [at(0) - middle(query), at(arc.getTotalLength()) - middle(key)];
-    }""")
-    assert ends == pytest.approx([0, 0], abs=1)
+    """Also on paper, which is as wide as it is."""
+    page = shown(atlas_report(), **PHONE).page
+    page.locator(".moment path[d^=M]").first.wait_for(state="attached")
+    assert page.evaluate(ENDS) == pytest.approx([0, 0], abs=1)
+    page.set_viewport_size({"width": 160, "height": 844})  # where both words do not fit a line
+    page.evaluate(f"matchMedia('print').addEventListener('change', () => {{ globalThis.printed ??= ({ENDS})(); }})")
+    page.pdf()
+    assert page.evaluate("printed") == pytest.approx([0, 0], abs=1)
 
 
 def test_a_print_of_a_dark_screen_is_shaded_as_paper_is(shown: Open) -> None:

@@ -20,7 +20,6 @@ from attnviz.specs import FigureOptions
 from tests.attacks.endings import RunHere, worked
 from tests.browser import WIDTHS, Open, Opened, number_in
 from tests.made import HOSTILE, cross_maps, random_maps, record, report, tokens
-from tests.renderers.figure.reports import LOG
 from tests.renderers.page.test_html import attacked
 from tests.renderers.page.test_look import uneven
 from tests.views.test_mean import show
@@ -105,13 +104,6 @@ def test_what_is_not_allowed_has_no_colour_of_the_scale(shown: Open) -> None:
     assert max(red, green, blue) - min(red, green, blue) < 10  # grey, which viridis never is
     page.go("view=matrix&query=2&key=9")
     assert number_in(page.readout) == "not allowed"
-
-
-def test_the_legend_is_the_reports_scale(shown: Open) -> None:
-    page = shown(replace(report(), scale=LOG))
-    assert LOG.label in page.page.inner_text("#legend")
-    assert page.page.locator("#legend .ticks span").all_inner_texts() == ["≤ 0.001", "0.01", "0.1", "1"]
-    assert "not allowed" not in page.page.inner_text("#legend")
 
 
 def test_each_pair_of_heads_has_one_cell(shown: Open) -> None:
@@ -379,21 +371,6 @@ def test_the_command_names_what_a_page_shows_in_its_order(shown: Open, monkeypat
 def test_without_a_record_beside_it_a_page_shows_no_command(shown: Open) -> None:
     page = shown(report(random_maps(n_heads=2)))
     assert page.page.locator("#tools").inner_text() == ""
-
-
-def test_the_overview_is_sorted_by_any_measure(shown: Open) -> None:
-    source = report(random_maps(n_layers=2, n_heads=3))
-    (heads,) = (each for each in source.tables if each.role == "heads")
-    page = shown(source, "view=overview")
-    page.page.get_by_role("combobox", name="Sort by").select_option("entropy")
-    page.ready()
-    rows = sorted(heads.rows, key=lambda row: -float(row[2]))
-    names = [each.get_attribute("aria-label").partition(".")[0] for each in page.page.locator(".map").all()]
-    assert names == [f"layer {row[0]}, head {row[1]}" for row in rows]
-    captions = page.page.locator(".caption").all_inner_texts()
-    assert [float(each.rpartition(": ")[2]) for each in captions] == [float(f"{row[2]:.3g}") for row in rows]
-    assert page.page.inner_text("#view h2") == "by entropy, the largest first"
-    page.page.wait_for_url("**sort=5**")
 
 
 def test_doublings_are_said_as_times(shown: Open) -> None:

@@ -58,16 +58,6 @@ def test_the_tabs_are_those_that_have_something_to_show(shown: Open) -> None:
     assert tabs(of(FACTS)) == ["Table"]
 
 
-def test_a_link_opens_the_charts_and_the_address_is_one(shown: Open) -> None:
-    page = shown(replace(report(), blocks=(*report().blocks, curves(LOSS))), "view=charts")
-    assert page.page.get_attribute("#view", "data-ready") == "charts"
-    assert not page.page.is_visible("#choosers")
-    page.page.click("#tab-table")
-    page.page.wait_for_url("**#view=table*")
-    page.go("view=charts")
-    assert page.page.get_attribute("#tab-charts", "aria-selected") == "true"
-
-
 # Charts
 
 
@@ -197,4 +187,5 @@ def test_a_row_with_a_picture_is_a_tile_and_what_failed_has_a_red_frame(shown: O
     assert page.locator("header > p ~ p, .tile").all_inner_texts() == ["<b>", "a heatmap failed: no", "b heatmap", "x"]
     assert page.locator("a.tile").get_attribute("href") == "b/i.html"
     assert page.locator(".tile img").evaluate("image => [image.complete, image.naturalWidth]") == [True, 1]
+    assert page.locator(".tiles").last.evaluate("all => getComputedStyle(all).overflow") == "visible"  # no bar on paper
     assert page.locator(".tile").evaluate_all(WIDTHS_OF_FRAMES) == ["3px", "1px", "1px"]

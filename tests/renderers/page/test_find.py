@@ -31,30 +31,27 @@ def looking(*shares: float) -> AttentionMaps:
     return record(np.stack([share * before + (1 - share) / n for share in shares])[None].astype("float32"))
 
 
-def to_previous(maps: AttentionMaps) -> np.ndarray:
-    """What each head of the first layer gives to the token before."""
-    (shares,) = (shares[0] for name, shares, _ in measure_patterns(maps) if name == "previous token")
-    return np.asarray(shares)
-
-
 def find(page: Opened, text: str) -> None:
     page.page.get_by_label("Find").fill(text)
     page.press("Enter")
     page.ready()
 
 
-def test_heads_are_sorted_by_what_they_look_at(shown: Open) -> None:
-    maps = looking(0.3, 0.0, 0.9, 0.5)
-    page = shown(report(maps), "view=overview")
-    page.page.get_by_role("combobox", name="Sort by").select_option("previous token")
-    page.ready()
-    shares = to_previous(maps)
-    captions = page.page.locator(".caption").all_inner_texts()
-    assert [each.partition(" prev")[0] for each in captions] == [f"head {at}: {shares[at]:.2f}" for at in (2, 3, 0, 1)]
-    assert page.page.inner_text("#view h2") == "by previous token, the largest first"
-    page.page.wait_for_url("**sort=**")
-    page.go(page.page.url.partition("#")[2])
-    assert page.page.locator(".caption").all_inner_texts() == captions
+def test_heads_are_sorted_by_what_they_look_at_and_by_any_measure(shown: Open) -> None:
+    source = report(maps := looking(0.3, 0.0, 0.9, 0.5))
+    entropy = np.array([row[2] for each in source.tables if each.role == "heads" for row in each.rows], dtype=float)
+    (previous,) = (shares[0] for name, shares, _ in measure_patterns(maps) if name == "previous token")
+    for name, numbers in (("previous token", np.asarray(previous)), ("entropy", entropy)):
+        page = shown(source, "view=overview")
+        page.page.get_by_role("combobox", name="Sort by").select_option(name)
+        page.ready()
+        captions = page.page.locator(".caption").all_inner_texts()
+        order = np.argsort(-numbers).tolist()
+        assert [float(each[8:12]) for each in captions] == pytest.approx(numbers[order], abs=0.01)
+        assert page.page.inner_text("#view h2") == f"by {name}, the largest first"
+        page.page.wait_for_url("**sort=**")
+        page.go(page.page.url.partition("#")[2])
+        assert page.page.locator(".caption").all_inner_texts() == captions
 
 
 def test_a_head_is_found_by_its_place_and_by_its_name(shown: Open) -> None:

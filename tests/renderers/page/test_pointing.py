@@ -15,6 +15,11 @@ from attnviz.views.translate import translate
 from tests.browser import Open, check_axe
 from tests.made import report
 
+PRINTED = """matchMedia("print").addEventListener("change", ({ matches }) => {
+  const [canvas, hint] = ["canvas", ".hint"].map((each) => document.querySelector(`.image ${each}`));
+  const isPainted = () => canvas.getContext("2d").getImageData(30, 30, 9, 9).data.some(Boolean);
+  if (matches) globalThis.printed = [isPainted(), hint.checkVisibility()];
+})"""
 FRAME = "() => document.querySelector('.image canvas').getBoundingClientRect().top"
 
 
@@ -57,6 +62,9 @@ def test_heads_follow_who_points_at_a_place_of_the_image(shown: Open, width: int
     box = canvas.bounding_box()
     canvas.hover(position={"x": box["width"] - 3, "y": box["height"] * 0.4})
     assert heading.inner_text() in ("what patch 1,4 looks at", "what patch 0,4 looks at")
+    page.page.evaluate(PRINTED)
+    page.page.pdf()
+    assert page.page.evaluate("printed") == [True, False]  # paper has the image, and not how to point at it
 
 
 def test_parts_of_an_image_hold_what_their_patches_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """One screen of a text: words by what they did for the answer, arcs from a word to where heads look, heads by kind."""
 
 import re
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -10,11 +11,12 @@ import pytest
 from attnviz.models.attribution import Attributable
 from attnviz.models.attribution.methods import leave_one_out
 from attnviz.models.loading import find_model
+from attnviz.records import Facts
 from attnviz.records.attribution import Question
 from attnviz.specs import ModelOptions
 from tests.attacks.endings import RunHere, worked
 from tests.browser import Open, Opened
-from tests.made import page_content, random_maps, record, report, tokens
+from tests.made import page_content, provenance, random_maps, record, report, tokens
 from tests.renderers.page.conftest import WritePage
 from tests.renderers.page.test_html import content
 
@@ -62,6 +64,16 @@ def test_arcs_lead_from_a_word_to_the_words_that_heads_look_at(shown: Open, widt
         page.press("ArrowRight")
 
 
+def test_a_sentence_that_was_written_is_the_words_that_were_read(shown: Open) -> None:
+    """A row is called by the word that it chose: the next one. What is looked at is what stands there."""
+    made_by = provenance(facts=Facts(chosen=("kind", "film")))
+    weights = np.tile(np.array([[1.0, 0, 0], [0.9, 0.1, 0], [0.1, 0, 0.9]]), (1, 1, 1, 1))
+    page = shown(report(record(weights, tokens("a", "very", "kind"), made_by=made_by)), "query=2")
+    assert page.page.locator(".sentence .word").all_inner_texts() == ["a", "very", "▸ kind"]
+    assert page.readout == "▸ kind looks at itself (1 head)."
+    assert page.page.locator(".heads .caption").inner_text().endswith("▸ film → ▸ kind 90\u00a0%")
+
+
 def test_a_switch_moves_the_bar_to_the_models_answer_without_the_head(answered: Opened) -> None:
     bar, number = answered.page.get_by_role("meter"), answered.page.locator(".answer > b")
     whole, _ = ask(TEXT)
@@ -107,6 +119,7 @@ def test_heads_stand_by_what_they_look_at_each_with_its_strongest_pair(answered:
         words = " → ".join(each.partition(" ")[2] for each in pair.split(" → "))
         looks, _, here = looks.removesuffix(" (none)").partition("; here ")
         beside = f" ({here})" if here else ""
+        looks = looks.replace(" %", "\u00a0%")  # no line begins with the sign
         assert f"{layer}.{head} {looks}{beside}\n{words} {round(100 * weight)}\u00a0%" in said
     assert any("; here previous token" in row[2] for row in rows)
     quiet = sum("%" not in row[2] or "; here" in row[2] for row in rows)
@@ -121,6 +134,16 @@ def test_a_phone_shows_at_once_which_heads_look_at_the_previous_word_and_leads_t
     kind.get_by_role("button", name="0.4").click()
     assert answered.page.evaluate("document.activeElement.innerText").startswith("0.4 previous token")
     assert 0 < answered.page.evaluate("document.activeElement.getBoundingClientRect().top") < 844
+
+
+def test_what_heads_do_over_many_texts_is_one_line_whatever_it_lists(shown: Open) -> None:
+    hint = ("By this text.", "Over 64 reviews: itself 0.1 · next token 0.0")
+    assert shown(replace(report(), hint=hint)).page.locator(".kinds ~ p").all_inner_texts() == [*hint[::-1]]
+
+
+def test_a_character_of_chinese_stands_upright_above_a_small_map(shown: Open) -> None:
+    page = shown(report(random_maps("好" * 20))).page
+    assert page.locator(".heads canvas").first.evaluate("canvas => canvas.clientHeight") < 132 + 24
 
 
 def test_twelve_heads_and_the_sentence_fit_a_laptop(shown: Open, write_page: WritePage) -> None:

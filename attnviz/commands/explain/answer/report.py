@@ -62,7 +62,7 @@ def answer_report(found: Explanation, title: str | None) -> Report:
         Note(TESTED),
         *(Note(each, is_detail=True) for each in details),
     ]
-    blocks += captions.describe_unknown(tokens, "tokens")
+    blocks += [*captions.describe_misuse(found.provenance, len(tokens)), *captions.describe_unknown(tokens, "tokens")]
     answers = filter(None, (target.name, target.against))
     return Report(
         title=captions.choose_title(title, describe_target(captions.name_model(found.provenance), target)),
