@@ -43,6 +43,7 @@ ANSWERS: dict[type[object], tuple[str, str]] = {  # by capability what a model w
     ),
     Classifies: ("classifies no texts", "predict takes --model multi, or one saved as ForSequenceClassification."),
 }
+OF_IMAGES = "attnviz heatmap FILE draws where in an image it looks."
 OF_TEXTS = ("max_tokens", "chat", "without", "pair", "target_text", "attention")  # options
 LONE_SPACE = re.compile(r"\S \Z")
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?(@[\w./-]{1,95})?")  # …@ a revision
@@ -76,7 +77,7 @@ class HuggingFaceReference(ModelReference):
             raise InvalidModel(f"{self} is {named}, which writes no text", hint=WRITERS)
         if needs in ANSWERS and _choose_head(classes, needs) == "none":
             lack, hint = ANSWERS[needs]
-            raise InvalidModel(f"{self} is {named}, which {lack}", hint=hint)
+            raise InvalidModel(f"{self} is {named}, which {lack}", hint=OF_IMAGES if self.reads_images else hint)
 
     def answering(self, needs: type[object] = Attributable) -> HuggingFaceReference:
         """Return the same, opened with the head that its answers come from if it has one that `needs`."""

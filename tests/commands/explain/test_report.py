@@ -209,5 +209,4 @@ def test_each_head_is_drawn_where_and_as_it_was_asked(run_here: RunHere, tmp_pat
     (table,) = page_content(tmp_path / "x" / "attention.html")["tables"]
     assert table["picture"].startswith("data:image/svg+xml;base64,")
     worked(run_here(*asked[:5], "--head", "0.5", "--dpi", "40", "--title", "Mine"))
-    made = {path.name for path in (tmp_path / "explanation").iterdir()}
-    assert made == {"steps-layer-0-head-5.png"}
+    assert {path.name for path in (tmp_path / "explanation").iterdir()} == {"steps-layer-0-head-5.png"}
