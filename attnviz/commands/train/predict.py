@@ -274,8 +274,10 @@ def predict(spec: PredictSpec, inputs: Inputs) -> Events:
         status=f"{trained}weights sha256 {model.revision.removeprefix('sha256:')[:8]}…",
         corpus=inputs.corpus.name if len(chosen) != 1 else chosen[0].name,
     )
-    if learned and learned.data_sha256 == digest_texts(chosen):
-        said = f"The model was trained on {learned.n_texts:,} of these texts: on others it may be right less often."
+    is_same = learned is not None and learned.data_sha256 == digest_texts(chosen)
+    if learned and (is_same or inputs.corpus.name.startswith(learned.data)):
+        of = "of these texts" if is_same else f"texts of {escape_for_display(learned.data, MAX_TITLE_LENGTH)}"
+        said = f"The model was trained on {learned.n_texts:,} {of}: on others it may be right less often."
         report = replace(report, blocks=(*report.blocks, Note(said, leads=True)))
     if spec.model.without:
         whole = find_model(replace(spec.model, without=())).open(inputs.corpus.texts)

@@ -158,7 +158,9 @@ def test_weights_and_data_are_named_by_their_sha256(run: Path) -> None:
 
 
 def test_that_a_model_learned_from_texts_stands_beside_how_often_it_is_right_on_them(run: Path) -> None:
-    same, other = (report(result(predict(dataset="sample", split=each, model=str(run)))) for each in ("train", "test"))
+    splits = ("train", "train[:9]", "test")
+    same, part, other = (report(result(predict(dataset="sample", split=each, model=str(run)))) for each in splits)
     assert other.subtitle.startswith("trained on sample train, weights sha256 ")
     assert "The model was trained on 36 of these texts: on others it may be right less often." in notes(same)
+    assert "The model was trained on 36 texts of sample train: on others it may be right less often." in notes(part)
     assert "The model was trained" not in notes(other)
