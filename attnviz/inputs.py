@@ -47,10 +47,10 @@ class Inputs:
         """Return the sha256 of each input, by what it is. Reads all inputs; raises as reading them does."""
         found = {}
         if self.stream is not None:
-            found["texts"] = _digest(self.stream.documents())
+            found["texts"] = digest_texts(self.stream.documents(), named=True)
         elif self.documents:
             learns = any(model.learns_from_texts for model in self.models)
-            found["texts"] = _digest(self.corpus.documents if learns else self.documents)
+            found["texts"] = digest_texts(self.corpus.documents if learns else self.documents, named=True)
         for model in self.models:
             found |= model.inputs()
         for name, path in self.files.items():
@@ -66,8 +66,7 @@ def read_inputs(models: Sequence[ModelReference], text: TextOptions, *, every: b
     """
     folder = None if out is None else store.check_output_folder(out)
     memory = max((model.spec.max_memory for model in models), default=4.0)
-    reads_all = any(model.learns_from_texts for model in models)
-    corpus = load_corpus(text, memory, only_index=not reads_all)
+    corpus = load_corpus(text, memory, only_index=not any(model.learns_from_texts for model in models))
     documents = corpus.choose(text.index, every=every)
     notices = (said for model in models for said in model.find_notices([each.text for each in documents]))
     corpus = replace(corpus, notices=tuple(dict.fromkeys((*corpus.notices, *notices))))
@@ -82,11 +81,12 @@ def read_one_text(models: Sequence[ModelReference], text: TextOptions, out: str,
     return inputs
 
 
-def _digest(documents: Iterable[Document]) -> str:
-    """Return the sha256 of texts with their names and labels."""
+def digest_texts(documents: Iterable[Document], *, named: bool = False) -> str:
+    """Return the sha256 of texts with their labels, in order: as metrics say it, or with names, as manifests do."""
     digest = hashlib.sha256()
-    for document in documents:
-        digest.update(json.dumps([document.name, document.text, document.label]).encode())
+    for each in documents:
+        with_name = json.dumps([each.name, each.text, each.label])
+        digest.update((with_name if named else f"{each.label} {len(each.text)} {each.text}").encode())
     return digest.hexdigest()
 
 

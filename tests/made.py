@@ -157,8 +157,7 @@ def sink_maps(n: int = 4, *, share: float = 0.25) -> AttentionMaps:
     """Two heads: of the first, `share` of every query's attention goes to the sink, of the second nothing."""
     sink = np.zeros((1, 2, n))
     sink[:, 0] = share
-    weights = random_maps(["the"] * n).weights * (1 - sink[..., None])
-    return record(weights, sink=sink)
+    return record(random_maps(["the"] * n).weights * (1 - sink[..., None]), sink=sink)
 
 
 def uniform_maps(n: int = 4, *, n_heads: int = 1) -> AttentionMaps:

@@ -144,8 +144,7 @@ def _list_measurable(maps: AttentionMaps, names: Sequence[str]) -> Iterator[Meas
     for measure in choose_measures(names, DEFAULT_MEASURES if maps.sink is None else (*DEFAULT_MEASURES, "to_sink")):
         if some and measure.level == "layer":
             if measure.name in named:
-                problem = f"{measure.name} needs all heads of a layer, and {some}"
-                raise InvalidOption(problem, hint="Record all heads.")
+                raise InvalidOption(f"{measure.name} needs all heads of a layer, and {some}", hint="Record all heads.")
         elif maps.self_attention or not measure.self_attention_only or measure.name in named:
             yield measure
 

@@ -18,7 +18,7 @@ from attnviz.measures.divergence import Mixer
 from attnviz.measures.rows import compute_entropies, compute_statistics, count_attendable, find_unlike_layers
 from attnviz.records import TINY, AttentionMaps
 from attnviz.records.head_names import MIN_SHARE
-from attnviz.records.part import Place, TokenSelection
+from attnviz.records.part import Place, TokenSelection, list_left_out
 
 MAX_CELLS = 2**24  # weights of all heads that are compared: 64 MiB; of a long text, queries that are evenly spaced
 MIN_MULTIPLE = 2.0  # of an equal share, from which on the first token is a sink of a head, and a pair stands out
@@ -167,8 +167,8 @@ def find_strongest_pair(maps: AttentionMaps, part: TokenSelection, layer: int, h
     return Pair(float(weights[best]), int(places[best]), int(keys[best]), (layer, head))
 
 
-def find_pairs_apart(maps: AttentionMaps, places: Sequence[Place]) -> list[Pair]:
-    """Find the strongest pairs of tokens that are no neighbours and no sinks, each in the head where it is strongest.
+def find_pairs_apart(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection) -> list[Pair]:
+    """Find the strongest pairs of tokens that are drawn, no neighbours and no sinks, each where it is strongest.
     None has less than twice an equal share, and of the same words it is the strongest.
 
     A row whose largest weight is p has no other above 1 - p. So rows are read by the most that may be in them, until
@@ -176,12 +176,13 @@ def find_pairs_apart(maps: AttentionMaps, places: Sequence[Place]) -> list[Pair]
     """
     real, sinks, found = np.flatnonzero(maps.real_queries), list[list[int]](), dict[tuple[int, int], Pair]()
     bounds = np.zeros((len(places) if maps.self_attention else 0, len(real)))
+    asking = np.isin(real, part.asking.queries) & ~maps.queries.markers[real]
     for bound, (layer, head) in zip(bounds, places, strict=False):
-        sinks.append([*_find_unremarkable_keys(maps, layer, head)])
+        sinks.append([*_find_unremarkable_keys(maps, layer, head), *list_left_out(maps.keys, part.keys)])
         statistics = compute_statistics(maps, layer)
         keys, peaks = statistics.peak_keys[head], statistics.peaks[head]
         told = (np.abs(keys - real) > 1) & ~np.isin(keys, sinks[-1])
-        most = np.where(told, peaks, np.minimum(peaks, 1 - peaks)) * ~maps.queries.markers[real]
+        most = np.where(told, peaks, np.minimum(peaks, 1 - peaks)) * asking
         bound[:] = np.where(most * count_attendable(maps, layer) >= MIN_MULTIPLE, most, 0)
     strongest = list[Pair]()
     for at in np.argsort(-bounds, axis=None, kind="stable")[: np.count_nonzero(bounds)].tolist():

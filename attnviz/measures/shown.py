@@ -99,7 +99,7 @@ class RecordPart(NamedTuple):
             hidden=measure_hidden(maps, self.tokens),
             order=order,
             notable=notable,
-            pairs=find_pairs_apart(maps, single) if maps.grid is None or spec.kind != "map" else [],
+            pairs=find_pairs_apart(maps, single, self.tokens) if maps.grid is None or spec.kind != "map" else [],
             strongest=partial(find_strongest_pair, maps, self.tokens),
             statistics=statistics,
             equal={layer: compute_equal_shares(maps, layer) for layer in layers},

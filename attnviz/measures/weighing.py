@@ -29,11 +29,9 @@ def weigh_values(maps: AttentionMaps) -> AttentionMaps:
             f"the record of {maps.provenance.model} holds no value norms, which --weigh values needs",
             hint="Record the text again with heatmap; the model dot and modules recorded in Python have none.",
         )
-    settings = (*maps.provenance.settings, ("weighed_by", "value norms"))
-    provenance = replace(maps.provenance, settings=settings)
+    provenance = replace(maps.provenance, settings=(*maps.provenance.settings, ("weighed_by", "value norms")))
     if holds_factors(maps):
-        pairs = zip(maps.factors, maps.value_norms, strict=True)
-        factors = tuple(_weigh_factors(of, norms) for of, norms in pairs)
+        factors = tuple(_weigh_factors(of, norms) for of, norms in zip(maps.factors, maps.value_norms, strict=True))
         return replace(maps, provenance=provenance, factors=factors, value_norms=None, weighed=True)
     moved = maps.weights * maps.value_norms[:, :, None, :]
     sums = moved.sum(axis=-1, keepdims=True)

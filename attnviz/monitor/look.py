@@ -31,7 +31,7 @@ class Look(Operators):
         super().__init__()  # type: ignore[no-untyped-call]
         self.values: list[Float[Tensor, "head measure"]] = []  # of each call, by MEASURES
         self.maps: list[Float[Tensor, "head cell"]] = []  # means over bins of queries and keys, in equal shares
-        self.is_padding = False  # all of a text
+        self.is_padding = self.is_empty = False  # all of a text; a batch without texts, or of texts without tokens
         self._scores: Tensor | None = None  # of the last softmax, which may be attention
         # of a text, where rows are texts and heads together, as those of nn.MultiheadAttention are
         self._n_heads = next((each.num_heads for each in model.modules() if hasattr(each, "num_heads")), 1)
@@ -39,7 +39,9 @@ class Look(Operators):
     def run(self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Run an operator as it is, and look at what attends."""
         result = func(*args, **kwargs)
-        if name in SOFTMAXES:
+        if isinstance(result, Tensor) and not result.numel():
+            self.is_empty = True
+        elif name in SOFTMAXES:
             self._scores = args[0]
         elif name in PRODUCTS and self._scores is not None:
             scores, self._scores = self._scores, None

@@ -23,6 +23,7 @@ MAP = "map"  # of some looks: cells row by row, in equal shares
 TYPES = dict.fromkeys(KEYS, INTEGER) | dict.fromkeys(MEASURES, NUMBER) | {MAP: NUMBERS}
 SIDE = 16  # of a map
 FILES = "attention-*.parquet"
+OTHERS = f"attnviz.watch(model, out=FOLDER) writes one. A record is FOLDER/{store.RECORD}; attnviz merge draws surveys."
 BEYOND_HEALTHY = 2.0  # × the largest score of a healthy run, and so many times below its lowest entropy
 MANY = 64  # looks that all keep their maps; of twice as many every second one does, and so on
 
@@ -60,7 +61,7 @@ class WatchedRun:
                     run.maps[step] = np.array(cells, dtype=float).reshape(*shape, SIDE**2)
             run.judge(step, look)
         if not run.maps:
-            raise InvalidRecord(f"{folder} holds no watched run", hint="attnviz.watch(model, out=FOLDER) writes one.")
+            raise InvalidRecord(f"{folder} holds no watched run", hint=OTHERS)
         return run
 
     def add(self, step: int, look: HeadNumbers, maps: HeadNumbers) -> list[Alarm]:

@@ -32,9 +32,9 @@ class Watch:
     its entropy collapses, an alarm says so, with step and head.
 
     `with watch.step():` stands around each step. Of a Trainer of transformers or of Lightning the watch is a callback,
-    `callbacks=[watch]`. A step whose first text is all padding is skipped, and said. `alarms` lists what was found
-    wrong so far, each kind once for a head. `numbers()` returns a row for each step, layer and head: `max_score`, a
-    logit, and the shares `entropy` (of the most possible), `first` and `previous`.
+    `callbacks=[watch]`. A step whose batch is empty, or whose first text is all padding, is skipped, and said. `alarms`
+    lists what was found wrong so far, each kind once for a head. `numbers()` returns a row for each step, layer and
+    head: `max_score`, a logit, and the shares `entropy` (of the most possible), `first` and `previous`.
 
     Args:
         model: the module whose forward runs in each step.
@@ -118,9 +118,10 @@ class Watch:
         look, step = self._look, self._next - 1
         if not self._is_due:
             return []
-        if look is not None and look.is_padding:
+        if look is not None and (look.is_padding or (look.is_empty and not look.values)):
+            why = "the first text of the batch is all padding" if look.is_padding else "the batch is empty"
             if not self._is_quiet:
-                sys.stderr.write(f"attention at step {step}: skipped, the first text of the batch is all padding\n")
+                sys.stderr.write(f"attention at step {step}: skipped, {why}\n")
             return []
         if look is None or not look.values:
             raise InvalidRecord(f"step {step}: no attention in {type(self._model).__name__}", hint=SEEN)

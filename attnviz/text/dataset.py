@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 
 from attnviz.bounded import Budget
@@ -137,12 +138,8 @@ def stream_corpus(spec: TextOptions, max_memory: float = 4.0) -> TextStream:
         return TextStream(corpus.name, lambda: iter(corpus.documents), list(corpus.notices))
     source, parts, name = open_parts(spec, Budget(max_memory))
     notices = [*describe_argument(spec), *source.notices]
-
-    def read_documents() -> Iterator[Document]:
-        for document in _select_documents(source, parts, spec, notices):
-            yield from mend_surrogates([document])[0]
-
-    return TextStream(name, read_documents, notices)
+    chosen = partial(_select_documents, source, parts, spec, notices)
+    return TextStream(name, lambda: (mend_surrogates([document])[0][0] for document in chosen()), notices)
 
 
 def parse(written: str) -> tuple[Part, ...]:

@@ -32,6 +32,7 @@ LINES = {  # of a .txt, which is the first of these that all of its first lines 
     BARE_LABEL: "a label and a text a line",
     re.compile("(?s)(?P<text>.*)"): "",  # an empty line is an empty text, so that lines and texts have one number
 }
+FOR_EXCEL = re.compile(r'"?sep=.?"?\s*')  # a first line that says to it what separates columns, and is no row
 NEVER_CLOSED = "a quote that opens in this row is never closed"
 SAID = {  # by what the library says
     "unexpected end of data": NEVER_CLOSED,
@@ -91,7 +92,7 @@ def _open_lines(path: Place, wanted: Wanted) -> DataTable:
 
 
 def _open_separated(path: Place, wanted: Wanted, usual: str) -> DataTable:
-    with closing(read_lines(path, wanted.encoding)) as lines:
+    with closing(_read_table(path, wanted.encoding)) as lines:
         first, is_whole = take_first(lines)
     layout = columns.choose_layout(first, is_whole=is_whole, usual=usual, wanted=wanted, where=str(path))
     with closing(_read_records(path, layout, wanted.encoding)) as records:
@@ -115,10 +116,16 @@ def _open_separated(path: Place, wanted: Wanted, usual: str) -> DataTable:
     return DataTable(path.name, where, names, wanted, rows, is_named=layout.has_header, layout=said)
 
 
+def _read_table(path: Place, encoding: str | None) -> Generator[str, None, None]:
+    """Yield the lines of a table, a blank one in the place of what is written for Excel."""
+    with closing(read_lines(path, encoding)) as lines:
+        yield from ("\n" if not number and FOR_EXCEL.fullmatch(line) else line for number, line in enumerate(lines))
+
+
 def _read_records(path: Place, layout: Layout, encoding: str | None) -> Generator[tuple[str, list[str]], None, None]:
     """Yield each row with the `file:line` where it begins. Blank lines are skipped."""
     csv.field_size_limit(MAX_TEXT)  # its default is 128 KiB, shorter than some texts
-    with closing(read_lines(path, encoding)) as given:
+    with closing(_read_table(path, encoding)) as given:
         start, size = 1, 0
 
         def read_row() -> Iterator[str]:

@@ -53,7 +53,11 @@ def describe_answer(maps: AttentionMaps, answer: TextAnswer) -> Note:
 
 def describe_heads(maps: AttentionMaps, measured: Findings) -> Iterator[Note]:
     """Yield what the heads at some places do, by kind, and which pairs of tokens that are no neighbours stand out."""
-    kinds, here, said = _group_by_kind(measured), _find_here(measured), []
+    kinds, here, said = _group_by_kind(measured), dict[str, tuple[float, Place]](), []
+    for layer, head in measured.order:
+        if not measured.names[layer][head].pattern:  # of those the clearest head of each pattern in this text
+            pattern, share, _ = measured.here[layer][head]
+            here[pattern] = max(here.get(pattern, (0.0, (0, 0))), (share, (layer, head)))
     for place, (kind, named) in enumerate([*kinds.items()][:MAX_KINDS]):
         n_named = 2 if place < MAX_HEADS - min(len(kinds), MAX_KINDS) else 1
         heads = [f"{name_head(maps, head)} {write_share(name.share)}".rstrip() for name, head in named]
@@ -120,13 +124,3 @@ def _group_by_kind(measured: Findings) -> dict[str, list[tuple[HeadPattern, Plac
 
     several = {kind: sorted(of_kind, key=order) for kind, of_kind in found.items()}
     return dict(sorted(several.items(), key=lambda item: order(item[1][0])))
-
-
-def _find_here(measured: Findings) -> dict[str, tuple[float, Place]]:
-    """Return the clearest head that follows each pattern in this text, of those that have no name over many."""
-    found = dict[str, tuple[float, Place]]()
-    for layer, head in measured.order:
-        if not measured.names[layer][head].pattern:
-            pattern, share, _ = measured.here[layer][head]
-            found[pattern] = max(found.get(pattern, (0.0, (0, 0))), (share, (layer, head)))
-    return found

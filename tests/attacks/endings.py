@@ -222,8 +222,7 @@ def pdf(file: Path) -> None:
     """Finds one page between the beginning and the end, which says where the table of contents is."""
     data = file.read_bytes()
     assert data.startswith(b"%PDF-1.")
-    found = known(re.search(rb"startxref\s+(\d+)\s+%%EOF\s*$", data))
-    assert data[int(found[1]) :].startswith(b"xref")
+    assert data[int(known(re.search(rb"startxref\s+(\d+)\s+%%EOF\s*$", data))[1]) :].startswith(b"xref")
     assert len(re.findall(rb"/Type /Page\b", data)) == 1
 
 

@@ -130,8 +130,7 @@ def test_tokens_that_settings_add_are_bounded(tmp_path: Path) -> None:
 
 def test_what_is_clear_of_an_image_is_white(tmp_path: Path) -> None:
     Image.fromarray(np.full((40, 60, 4), 128, dtype=np.uint8)).save(tmp_path / "clear.png")
-    grid = attnviz.Grid(2, 2, image=tmp_path / "clear.png")
-    pixels = known(grid.pixels)
+    pixels = known(attnviz.Grid(2, 2, image=tmp_path / "clear.png").pixels)
     assert pixels.min() == pixels.max() == 191  # half-clear grey on white paper
 
 

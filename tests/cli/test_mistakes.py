@@ -63,6 +63,7 @@ MISTAKES = (
     ("heatmap 'a b' --model ./nowhere --generate 3", "no model or checkpoint folder './nowhere'"),
     ("heatmap 'a b' --model . --heads 8", "cannot read config.json"),
     ("compare single multi 'a film of mine'", "A text goes with --text."),
+    ("render .", "A record is FOLDER/attention.safetensors; attnviz merge draws surveys."),
     ("render ./nowhere --array layers", "cannot read nowhere"),
     ("heatmap 'a b' --generate 3", "takes a decoder"),
     ("heatmap 'a b' --pair 'c d'", "Leave it out."),

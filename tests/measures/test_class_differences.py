@@ -104,8 +104,7 @@ def test_a_difference_over_several_lengths_is_that_of_least_squares() -> None:
 
 def test_classes_without_texts_of_one_length_are_not_compared() -> None:
     values, labels = made(40, 2.0)
-    lengths = [100 if label else 8 for label in labels]
-    assert compare(values, labels, lengths) == []
+    assert compare(values, labels, [100 if label else 8 for label in labels]) == []
 
 
 def test_what_differs_by_less_than_rounding_is_no_difference() -> None:
@@ -116,8 +115,7 @@ def test_what_differs_by_less_than_rounding_is_no_difference() -> None:
 
 
 def test_copies_of_two_texts_are_no_difference() -> None:
-    values = np.tile([[1 / 3, 0.1], [5.0, 0.9]], (50, 1))
-    assert compare(values, [0, 1] * 50, [8] * 100) == []
+    assert compare(np.tile([[1 / 3, 0.1], [5.0, 0.9]], (50, 1)), [0, 1] * 50, [8] * 100) == []
 
 
 @pytest.mark.parametrize("kind", ["by length", "rare class"])

@@ -42,8 +42,7 @@ def test_keys_that_nobody_may_attend_to_are_not_counted() -> None:
 def test_rollout_by_hand() -> None:
     first = np.array([[0.0, 1.0], [0.0, 1.0]])  # with the residual half: [[.5, .5], [0, 1]]
     second = np.array([[1.0, 0.0], [1.0, 0.0]])  # [[1, 0], [.5, .5]]
-    maps = record(np.stack([first, second])[:, None])
-    assert rollout(maps).tolist() == [[0.5, 0.5], [0.25, 0.75]]
+    assert rollout(record(np.stack([first, second])[:, None])).tolist() == [[0.5, 0.5], [0.25, 0.75]]
     heads = np.array([[[1, 0], [1, 0]], [[0, 1], [1, 0]]])
     assert rollout(record(heads[None])).tolist() == [[0.75, 0.25], [0.5, 0.5]]  # of the mean of the heads
     with pytest.raises(InvalidOption, match="rollout needs self-attention"):

@@ -76,8 +76,7 @@ def test_heads_of_the_first_token_of_equal_shares_and_copies_are_not_worth_a_loo
 
 
 def test_of_two_alike_the_one_that_moves_more_is_worth_more() -> None:
-    maps = heads(0.6 * FIRST + 0.4 * PREVIOUS, 0.1 * FIRST + 0.9 * PREVIOUS)
-    assert chosen(maps, 1) == (1,)
+    assert chosen(heads(0.6 * FIRST + 0.4 * PREVIOUS, 0.1 * FIRST + 0.9 * PREVIOUS), 1) == (1,)
 
 
 def test_what_moves_is_without_the_first_token() -> None:
@@ -90,8 +89,7 @@ def test_what_moves_is_without_the_first_token() -> None:
 
 @pytest.mark.parametrize("pieces", [["one"], ["one", "two"]])
 def test_no_head_has_a_choice_in_a_short_text(pieces: list[str]) -> None:
-    maps = random_maps(pieces, n_heads=3, causal=True, made_by=UNKNOWN)
-    assert chosen(maps) == ()
+    assert chosen(random_maps(pieces, n_heads=3, causal=True, made_by=UNKNOWN)) == ()
 
 
 def test_two_texts_have_no_first_token() -> None:

@@ -101,8 +101,7 @@ def test_where_any_token_of_a_unit_may_attend_the_unit_may_and_padding_may_be_le
 
 
 def test_what_a_unit_says_of_its_tokens() -> None:
-    text = "hel" + "lo you"
-    made = cut(text, CLS, "hel", "lo", "you", special=[CLS])
+    made = cut("hel" + "lo you", CLS, "hel", "lo", "you", special=[CLS])
     marked = Tokens(made.pieces, made.offsets, made.special, unknown=(False, True, False, False))
     joined = merge_tokens(record(np.full((1, 1, 4, 4), 0.25), marked), [(0,), (1, 2), (3,)]).queries
     assert joined.pieces == (CLS, "hello", "you")

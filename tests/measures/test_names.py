@@ -68,8 +68,7 @@ def test_brackets_and_punctuation_need_several_to_name_a_head() -> None:
     brackets = ("(", "a", ")") * 8
     to_opening = np.where((np.arange(N) % 3 == 2)[:, None], np.eye(N, k=-2), EQUAL)
     assert names(to_opening, pieces=brackets) == ["own bracket"]
-    once = np.vstack([EQUAL[:23], to_opening[23:]])
-    assert names(once, pieces=(*PIECES[:21], "(", "a", ")")) == [""]
+    assert names(np.vstack([EQUAL[:23], to_opening[23:]]), pieces=(*PIECES[:21], "(", "a", ")")) == [""]
 
 
 @pytest.mark.parametrize(("n", "sharpness"), [(6, 3.0), (10, 1.5), (20, 3.0), (50, 1.5)])

@@ -54,8 +54,7 @@ def test_markers_by_hand() -> None:
 
 def test_punctuation_by_hand() -> None:
     assert to_punctuation(one_head(queries=tokens("a", ".", "…!"))).values == pytest.approx((0.5 + 0.9 + 1) / 3)
-    marker = one_head(queries=tokens("a", "|>", "b", special=["|>"]))
-    assert to_punctuation(marker).values == 0
+    assert to_punctuation(one_head(queries=tokens("a", "|>", "b", special=["|>"]))).values == 0
 
 
 @pytest.mark.parametrize(

@@ -40,13 +40,11 @@ def test_what_is_reached_through_windows_adds_up() -> None:
     maps = record(np.stack([one_back / one_back.sum(axis=-1, keepdims=True)] * 2)[:, None], attendable=one_back)
     assert (find_reachable(maps) == (rollout(maps) > 0)).all()
     assert find_reachable(maps)[4].tolist() == [False, False, True, True, True]
-    padded = random_maps(n_layers=2, padding=2)
-    assert not find_reachable(padded)[:, -2:].any()
+    assert not find_reachable(random_maps(n_layers=2, padding=2))[:, -2:].any()
 
 
 def test_joined_windows_and_sinks_stay_what_they_are() -> None:
-    maps = windowed_maps(4, window=2)
-    joined = merge_tokens(maps, ((0, 1), (2,), (3,)))
+    joined = merge_tokens(windowed_maps(4, window=2), ((0, 1), (2,), (3,)))
     assert joined.attendable[0].tolist() == np.tri(3, dtype=bool).tolist()
     assert joined.attendable[1, 2].tolist() == [False, True, True]
     with_sink = merge_tokens(sink_maps(share=0.4), ((0, 1), (2, 3)))

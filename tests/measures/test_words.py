@@ -55,8 +55,7 @@ def test_words_by_hand(said: list[str]) -> None:
 def test_bytes_of_one_character_are_one_word() -> None:
     spans = ((0, 1), (1, 2), (1, 2), (1, 2), (2, 3))
     assert find_words(Tokens(("a", "猫", "猫", "猫", "子"), spans, (False,) * 5)) == ((0,), (1, 2, 3), (4,))
-    of_two = Tokens(("猫", "猫子", "子"), ((0, 1), (0, 2), (1, 2)), (False,) * 3)
-    assert find_words(of_two) == ((0, 1, 2),)
+    assert find_words(Tokens(("猫", "猫子", "子"), ((0, 1), (0, 2), (1, 2)), (False,) * 3)) == ((0, 1, 2),)
 
 
 def test_characters_that_no_token_covers_are_a_border() -> None:

@@ -174,8 +174,7 @@ def predict(by: Checkpoint, texts: Sequence[str], max_memory: float = math.inf) 
 @pytest.mark.parametrize("keep", ["head", "head-tail"])
 def test_tokens_are_counted_without_markers(pool: PoolKind, n_read: int, keep: KeepKind) -> None:
     """Of four tokens that are read, one is a [CLS] where there is one."""
-    reader = predictor(pool, 4, keep)
-    answers = predict(reader, [text(1, 2, 3, 4, 5, 6), text(1)])
+    answers = predict(predictor(pool, 4, keep), [text(1, 2, 3, 4, 5, 6), text(1)])
     assert [(answer.n_tokens, answer.n_read) for answer in answers] == [(6, n_read), (1, 1)]
 
 

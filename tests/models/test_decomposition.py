@@ -251,8 +251,7 @@ def test_what_a_place_gives_is_the_mean_key_turned_to_it(theirs: Callable[..., P
         mean = keys[[1, 2, 5]].mean(dim=0).expand(n_tokens, -1)
         turned = mean * cos + torch.cat([-mean[:, 2:], mean[:, :2]], dim=1) * sin
         expected = (turned @ block.attention.query[0, 3, 8] / 2).double().numpy()
-    found = stream.score_places(HeadName(1, 3), 8, [1, 2, 5])
-    assert np.abs(found - expected).max() < 1e-5
+    assert np.abs(stream.score_places(HeadName(1, 3), 8, [1, 2, 5]) - expected).max() < 1e-5
     assert np.ptp(expected) > 0.05
 
 

@@ -86,7 +86,7 @@ def test_what_a_model_does_not_take_is_said_in_its_own_words(tmp_path: Path) -> 
 
 
 def test_a_model_that_reads_no_text_says_what_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InvalidModel, match=r"perceiver is a PerceiverModel, which reads inputs, not text\. .*record"):
+    with pytest.raises(InvalidModel, match=r"^perceiver is a PerceiverModel, which reads inputs, not text\. .*record"):
         opened(made.saved(tmp_path / "perceiver", "perceiver"))
     parts = [made.configuration(f"clip_{part}_model").to_dict() for part in ("text", "vision")]
     monkeypatch.setitem(made.FAMILIES, "clip", {"text_config": parts[0], "vision_config": parts[1]})

@@ -92,6 +92,8 @@ def test_a_command_says_where_heads_look_on_one_screen(tmp_path: Path, photo: st
     assert written == {"patches.png", "attention.html", "attention.safetensors"}
     windows = make(tmp_path / "swin", "swin", depths=[1], num_heads=[2], window_size=3)
     Image.open(photo).resize((900, 100)).save(tmp_path / "wide.png")
+    Image.open(photo).resize((1, 1)).save(tmp_path / "dot.png")
+    assert "attnviz heatmap FILE draws where in an image it looks." in run_here("explain", photo, *model).stderr
     for refused, said in (
         ((photo, "what is this?", *model), "reads no words"),
         ((photo, photo, *model), f"Several images: --text-file {photo} --text-file {photo}."),
@@ -103,6 +105,7 @@ def test_a_command_says_where_heads_look_on_one_screen(tmp_path: Path, photo: st
             (photo, *model, "--max-memory", "0.1"),
             "An image that is smaller, or less long and narrow, has fewer; --max-",
         ),
+        ((str(tmp_path / "dot.png"), *model), "Enlarge the image to 64 × 64 pixels or more."),
         ((str(tmp_path / "wide.png"), *model), "900 × 100 pixels. An image may be 8 times as long"),
         # Half of its patches are left out, at random: which are there is not known.
         (

@@ -104,8 +104,7 @@ def test_size_and_frequency_bound_the_vocabulary() -> None:
 
 
 def test_counts_are_counts() -> None:
-    vocabulary = train(["a b"], EVERY)
-    assert vocabulary.count(["a a b", "c"] * 300) == {"a": 600, "b": 300, UNKNOWN: 300}
+    assert train(["a b"], EVERY).count(["a a b", "c"] * 300) == {"a": 600, "b": 300, UNKNOWN: 300}
 
 
 def test_saved_vocabulary_is_read_by_hugging_face_and_by_us(tmp_path: Path) -> None:

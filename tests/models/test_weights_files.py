@@ -210,11 +210,6 @@ def test_what_is_none_is_said_in_one_line(name: str, tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
-def npy_header(shape: tuple[int, ...]) -> bytes:
-    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}\n".encode()
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header
-
-
 def zeros_packed(path: Path, start: bytes, n_bytes: int) -> None:
     """A member that takes a thousand times what the file does."""
     packed = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
@@ -226,8 +221,9 @@ def zeros_packed(path: Path, start: bytes, n_bytes: int) -> None:
 
 def test_what_is_too_large_is_refused_by_its_header(tmp_path: Path) -> None:
     """A file that is mostly holes, a tensor of one number that stands for many, a packed header without end."""
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (12, 12, 8192, 8192)}\n"
     with (tmp_path / "large.npy").open("wb") as file:
-        file.write(npy_header((12, 12, 8192, 8192)))
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header)
         file.truncate(2**37)
     torch.save(torch.ones(1, 1).expand(200_000, 200_000), tmp_path / "spread.pt")
     zeros_packed(tmp_path / "header.npz", b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**28), 2**28)

@@ -104,6 +104,17 @@ def test_a_text_that_is_all_padding_is_skipped_and_said(capsys: pytest.CaptureFi
     assert "attention at step 0: skipped, the first text of the batch is all padding" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("attend", [fused(), lambda q, k, v: (q @ k.transpose(-1, -2)).softmax(-1) @ v])
+def test_a_batch_without_texts_or_tokens_is_skipped(attend: Attend, capsys: pytest.CaptureFixture[str]) -> None:
+    model = Attention(attend)
+    watch = attnviz.watch(model, every=1)
+    for shape in ((2, 5), (0, 5), (2, 0)):
+        with watch.step():
+            model(torch.randn(*shape, 8)).sum().backward()
+    assert {*watch.numbers().integers(("step",)).ravel().tolist()} == {0}
+    assert capsys.readouterr().err.count("skipped, the batch is empty") == 2
+
+
 def test_every_tenth_step_is_looked_at_and_training_stays_as_it_is(tmp_path: Path) -> None:
     found = []
     for out in (None, tmp_path / "run"):

@@ -67,6 +67,8 @@ PLAIN: list[tuple[str, bytes, list[str]]] = [
     ("a.csv", b"\xef\xbb\xbftext\r\na\r\nb\r\n", ["a", "b"]),
     ("a.csv", b"text,n\ra,1\rb,2\r", ["a", "b"]),
     ("a.csv", b"id,Review,text_length\n1,good,4\n", ["good"]),
+    ("a.csv", b"sep=;\r\ntext;label\r\na, b;1\r\n", ["a, b"]),
+    ("a.csv", b'"sep=,"\ntext,label\nsep=;,1\n', ["sep=;"]),
     ("a.csv", b"text\nno newline at the end", ["no newline at the end"]),
     ("a.csv", b'text,label\n" ""Dull,"" he said",0\n fine,1\n', [' "Dull," he said', " fine"]),
     ("a.txt", b"\xef\xbb\xbfone\r\n\ntwo \xc2\x85 and\x0cmore\n", ["one", "", "two \x85 and\x0cmore"]),

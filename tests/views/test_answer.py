@@ -56,6 +56,8 @@ def test_pairs_apart_are_the_strongest_of_all_weights_also_in_one_head_and_besid
     weaker = 0.4 * FOLLOWING @ FOLLOWING + 0.6 / N
     notes, _ = answer(made(two, weaker, trained=False))
     assert notes == ["Strongest between words apart: w3 → w9 91 % (0.0), w5 → w1 82 % (0.0), w7 → w2 41 % (0.0)."]
+    notes, _ = answer(made(two, weaker, trained=False), tokens="0:8")
+    assert notes == ["Strongest between words apart: w5 → w1 82 % (0.0), w7 → w2 41 % (0.0), w5 → w7 41 % (0.1)."]
     notes, _ = answer(made(two, weaker, words=["a"] * 4 + [","] * 10, trained=False))  # the same words once
     assert notes == ["Strongest between words apart: a → “,” 91 % (0.0), “,” → a 82 % (0.0), “,” → “,” 41 % (0.1)."]
 

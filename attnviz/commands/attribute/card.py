@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnviz.commands.attribute.card_report import CHANCE, NUMBERS, card_report
+from attnviz.display import format_count
 from attnviz.errors import InvalidText
 from attnviz.inputs import leave_out_copies
 from attnviz.models.attribution import Attributable
@@ -26,6 +27,7 @@ from attnviz.text import Corpus, Document
 
 FRACTIONS = (0.05, 0.1, 0.2, 0.5)  # of a text's tokens, the first by score
 MIN_TOKENS = 2  # fewer leave nothing when one is deleted
+SHORT, UNKNOWN = "one token in all", "half of their tokens or more are not in the model's vocabulary"
 
 
 def first_tokens(
@@ -57,33 +59,29 @@ def card_of(
 ) -> Generator[Progress, None, tuple[Report, Iterator[Sequence[Any]], tuple[str, ...]]]:
     """Test methods on each text, then say how each did. Chance and leave-one-out are always among them.
 
-    A text that stands there several times is read once: its copies say nothing of other texts. Raises InvalidText for a
-    text of one token.
+    A text that stands there several times is read once: its copies say nothing of other texts. Raises InvalidText where
+    each is of one token or mostly unknown, so that there is no verdict to explain.
     """
     methods = [CHANCE, *(name for name in dict.fromkeys((*methods, LEAVE_ONE_OUT)) if name != CHANCE)]
     rows: list[dict[str, object]] = []
     documents, copies = leave_out_copies(documents)
     yield Progress(0, len(documents), "texts", notices=(*corpus.notices, *copies))
-    n_read = 0
+    left_out: list[str] = []
     for count, document in enumerate(documents, 1):
         subject = model.subject(document.text, document.name, question)
-        if subject.tokens.mostly_unknown:  # there is no verdict to explain
+        is_short = sum(not special for special in subject.tokens.special) < MIN_TOKENS
+        if is_short or subject.tokens.mostly_unknown:
+            left_out.append(SHORT if is_short else UNKNOWN)
             continue
-        n_read += 1
-        if sum(not special for special in subject.tokens.special) < MIN_TOKENS:
-            raise InvalidText(f"{document.name} has one token", hint="Nothing is left of it when that is deleted.")
         rows += [{"text": document.name, **row} for row in test_methods(subject, methods)]
         yield Progress(count, len(documents), "texts", document.name)
-    n_texts, n_left_out = len(documents), len(documents) - n_read
-    unknown = "half of their tokens or more are not in the model's vocabulary"
-    notices: tuple[str, ...] = ()
-    if n_left_out == n_texts:
-        raise InvalidText(f"nothing is left of {n_texts} texts: {unknown}", hint="attnviz train makes another model.")
-    if n_left_out:
-        notices = (f"leaving out {n_left_out} of {n_texts} texts: {unknown}",)
+    reasons, of = dict.fromkeys(left_out), f"of {format_count(len(documents), 'texts')}"
+    if not rows:
+        hint = "Give texts of two tokens or more, of words that the model knows."
+        raise InvalidText(f"nothing is left {of}: {' or '.join(reasons)}", hint=hint)
+    notices = tuple(f"leaving out {left_out.count(why)} {of}: {why}" for why in reasons)
     found = Numbers.from_rows(rows, ("text", "method"))
-    report = card_report(found, subject.provenance, corpus.name, subject.answering.kind)
-    return report, found.cells(), notices
+    return card_report(found, subject.provenance, corpus.name, subject.answering.kind), found.cells(), notices
 
 
 def test_methods(subject: Subject, methods: Sequence[str]) -> Iterator[dict[str, object]]:

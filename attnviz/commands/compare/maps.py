@@ -157,8 +157,7 @@ def _list_maps(several: Sequence[AttentionMaps], names: Sequence[str], layer: in
     """Yield the map of each head, the mean of several heads first, and what it is called as a row."""
     for place, (maps, name) in enumerate(zip(several, names, strict=True)):
         if maps.n_heads > 1:
-            title = f"{name}, mean of {maps.n_heads} heads"
-            yield _map_layer(maps, f"mean-{place}", title, layer), f"{name} · mean"
+            yield _map_layer(maps, f"mean-{place}", f"{name}, mean of {maps.n_heads} heads", layer), f"{name} · mean"
         for head, number in enumerate(maps.head_numbers):
             title = f"{name}, head {number}" if maps.n_heads > 1 else f"{name}, its one head"
             yield _map_layer(maps, f"model-{place}-head-{number}", title, layer, head), f"{name} · {number}"

@@ -59,8 +59,7 @@ def compare_rows(comparison: Comparison) -> Iterator[Row]:
     for measure in comparison.measures:
         of = measure.name, measure.unit, "all heads of a layer" if measure.level == "layer" else "each head"
         for row in comparison.results[measure.name]:
-            numbers = (row[name] for name in NUMBERS)
-            yield (*of, row["model"] or "uniform attention", *numbers, row["no_interval"] or "")
+            yield (*of, row["model"] or "uniform attention", *(row[name] for name in NUMBERS), row["no_interval"] or "")
 
 
 def _measures(comparison: Comparison, named: Sequence[str]) -> Iterator[Table]:
@@ -105,8 +104,9 @@ def _remarks(comparison: Comparison) -> Iterator[Note]:
     models = comparison.models
     if any(row["low"] is not None for rows in comparison.results.values() for row in rows):
         yield Note(
-            f"{ROUGHLY} marks a difference whose interval includes 0. Intervals are of the texts (Student's t): they "
-            "say what other texts of this kind would give, not what models trained from other seeds would.",
+            f"{ROUGHLY} marks a difference whose interval includes 0. Each interval is of one measure alone; what is "
+            "called more than chance is corrected for their number (Holm 1979). Intervals are of texts (Student's t): "
+            "they say what other texts of this kind would give, not what models trained from other seeds would.",
             is_detail=True,
         )
     if (n_heads := len(comparison.heads)) > MAX_HEADS:

@@ -44,8 +44,7 @@ class Sources:
     @property
     def said(self) -> str:
         """Join the answer as it is written: a character that several tokens are bytes of stands once."""
-        spans = zip(self.answer.pieces, self.answer.offsets, strict=True)
-        return "".join(piece for piece, _ in dict.fromkeys(spans))
+        return "".join(piece for piece, _ in dict.fromkeys(zip(self.answer.pieces, self.answer.offsets, strict=True)))
 
 
 def sources_report(found: Sources, title: str | None) -> Report:

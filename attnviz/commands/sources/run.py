@@ -39,10 +39,11 @@ def sources(spec: SourcesSpec, inputs: Inputs) -> Events:
     if not isinstance(model, NextTokenModel):
         raise InvalidModel(f"{inputs.model} writes no answer", hint=DECODERS)
     prompt = split_prompt([each.text for each in inputs.documents], spec.passages, spec.question)
+    notices = dict.fromkeys((*inputs.corpus.notices, *inputs.model.find_notices([prompt.text])))
     found = yield from find_sources(spec, model, prompt, inputs.corpus.name)
     with store.locked(inputs.out):
         drawn = yield from pictures.write(sources_report(found, spec.figure.title), inputs.out, None)
-    yield replace(drawn, rows=found.table.cells(), notices=(*inputs.corpus.notices, *drawn.notices))
+    yield replace(drawn, rows=found.table.cells(), notices=(*notices, *drawn.notices))
 
 
 def find_sources(

@@ -16,7 +16,7 @@ import numpy as np
 from attnviz.commands.train.spec import PredictSpec
 from attnviz.display import escape_for_display, format_count
 from attnviz.errors import InvalidModel
-from attnviz.inputs import Inputs
+from attnviz.inputs import Inputs, digest_texts
 from attnviz.measures import classification
 from attnviz.models.built_in import TRAINED
 from attnviz.models.device import return_freed_memory
@@ -25,6 +25,7 @@ from attnviz.models.protocols import Classifies
 from attnviz.records.answers import MIN_PROBABILITY, AnswerInfo, Prediction
 from attnviz.report import Block, Cell, Column, Note, Report, Row, Table
 from attnviz.running import Events, Progress, Result
+from attnviz.running.metrics import load_model_metrics
 from attnviz.specs import OTHER_LANGUAGES
 from attnviz.store.manifest import TextNumbers
 from attnviz.table.intervals import compare_pairs, summarize
@@ -259,19 +260,25 @@ def predict(spec: PredictSpec, inputs: Inputs) -> Events:
     if not isinstance(model, Classifies):
         raise InvalidModel(f"{spec.model.model} was never trained and cannot classify", hint=TRAINED)
     limit = spec.max_tokens or model.max_tokens, spec.keep or model.keep
-    model = model.limit_tokens(*limit)
+    model, learned = model.limit_tokens(*limit), load_model_metrics(model)
     yield Progress(0, len(chosen), "texts", notices=inputs.corpus.notices)
     predictions = []
     for prediction in model.classify(chosen):
         predictions.append(prediction)
         yield Progress(len(predictions), len(chosen), "texts", prediction.text_name)
+    trained = f"trained on {learned.data}, " if learned else "trained, " if model.trained else ""
     report = predictions_report(
         predictions,
         answers=model.answers,
         model=model.name,
-        status=f"{'trained, ' if model.trained else ''}weights sha256 {model.revision.removeprefix('sha256:')[:8]}…",
+        status=f"{trained}weights sha256 {model.revision.removeprefix('sha256:')[:8]}…",
         corpus=inputs.corpus.name if len(chosen) != 1 else chosen[0].name,
     )
+    is_same = learned is not None and learned.data_sha256 == digest_texts(chosen)
+    if learned and (is_same or inputs.corpus.name.startswith(learned.data)):
+        of = "of these texts" if is_same else f"texts of {escape_for_display(learned.data, MAX_TITLE_LENGTH)}"
+        said = f"The model was trained on {learned.n_texts:,} {of}: on others it may be right less often."
+        report = replace(report, blocks=(*report.blocks, Note(said, leads=True)))
     if spec.model.without:
         whole = find_model(replace(spec.model, without=())).open(inputs.corpus.texts)
         assert isinstance(whole, Classifies)

@@ -4,7 +4,6 @@ Numbers of the outcome are measured on the files that a run left. What heads loo
 the patterns that name heads in one text.
 """
 
-import hashlib
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +22,7 @@ from attnviz.commands.train.recipe import Run, begin
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.training import TrainingStep, load_state, name_file_in_errors, state_bytes
 from attnviz.errors import InvalidOption, InvalidSource
-from attnviz.inputs import Inputs
+from attnviz.inputs import Inputs, digest_texts
 from attnviz.measures.classification import accuracy, calibration_error, draw_calibrated_error, log_loss
 from attnviz.measures.concentration import make_uniform
 from attnviz.measures.patterns import measure_patterns
@@ -150,7 +149,7 @@ def train(spec: TrainSpec, inputs: Inputs) -> Events:
         texts, names = corpus.texts, [document.name for document in corpus.documents]
         labels = [document.label for document in corpus.documents if document.label is not None]
         settings = {name: v for name, v in list_values(spec).items() if name not in NOT_IN_IDENTITY and v is not None}
-        identity = {**settings, "data_sha256": _sha256(texts, labels)}
+        identity = {**settings, "data_sha256": digest_texts(corpus.documents)}
         notices, state = corpus.notices, None
         if exists(folder / STATE):
             *state, earlier = load_state(folder / STATE)
@@ -227,13 +226,6 @@ class _TrainingLog:
         again = f"goes on after step {self.saved:,}" if self.saved else "starts from the beginning"
         left = (f"stopped after step {done:,} of {n_steps:,}", f"the same command with --resume {again}")
         return Progress(done, n_steps, "steps", label=label, log=log, if_left=left)
-
-
-def _sha256(texts: Sequence[str], labels: Sequence[int]) -> str:
-    digest = hashlib.sha256()
-    for text, label in zip(texts, labels, strict=True):
-        digest.update(f"{label} {len(text)} {text}".encode())
-    return digest.hexdigest()
 
 
 def _refuse_another_run(folder: Path, earlier: Mapping[str, Setting], identity: Mapping[str, Setting]) -> None:

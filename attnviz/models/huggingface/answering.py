@@ -80,8 +80,7 @@ class HeadedModel(HuggingFaceModel):
     def describe_reading(self, text: str, text_name: str, n_tokens: int) -> Provenance:
         """Say where numbers on a text come from that has so many tokens."""
         settings = (("model_type", str(self.loaded.model.config.model_type)), ("tokens_in_text", n_tokens))
-        facts = Facts(tokens_in_text=n_tokens, keep=self.spec.keep)
-        return self._provenance(text, text_name, settings, facts)
+        return self._provenance(text, text_name, settings, Facts(tokens_in_text=n_tokens, keep=self.spec.keep))
 
 
 class NextTokenModel(HeadedModel):

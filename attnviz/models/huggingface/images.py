@@ -36,6 +36,7 @@ Seen = tuple[int, tuple[int, ...], str, locating.Places]
 MAX_RATIO = 8  # of an image's longer side to the shorter one: many models make the shorter one as long as they want it
 OF_PIXELS = 14  # numbers of each that is given: its gradients, and where it lies
 SMALLER = "An image that is smaller, or less long and narrow, has fewer; "
+SMALLEST, TOO_SMALL = 64, "Enlarge the image to 64 × 64 pixels or more."  # of few pixels some patches are alike
 HINT = "attnviz.record shows its attention in Python, and a Grid says where patches are."
 ASK = 'Ask in quotes behind the file: attnviz heatmap photo.jpg "What is on the desk?" --model FOLDER --generate 12'
 
@@ -234,7 +235,8 @@ class ImageModel(HuggingFaceModel):
             if isinstance(found, locating.Places):
                 return group, found
             why = f"in {group} {found}"
-        raise InvalidModel(f"which position of {self.name} is which part of the image is not known: {why}", hint=HINT)
+        problem = f"which position of {self.name} is which part of the image is not known: {why}"
+        raise InvalidModel(problem, hint=HINT if min(photo.image.size) >= SMALLEST else TOO_SMALL)
 
 
 def _list_layers(group: str, model: nn.Module) -> list[nn.Module]:

@@ -43,7 +43,9 @@ ANSWERS: dict[type[object], tuple[str, str]] = {  # by capability what a model w
     ),
     Classifies: ("classifies no texts", "predict takes --model multi, or one saved as ForSequenceClassification."),
 }
+OF_IMAGES = "attnviz heatmap FILE draws where in an image it looks."
 OF_TEXTS = ("max_tokens", "chat", "without", "pair", "target_text", "attention")  # options
+LONE_SPACE = re.compile(r"\S \Z")
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?(@[\w./-]{1,95})?")  # …@ a revision
 
 
@@ -75,7 +77,7 @@ class HuggingFaceReference(ModelReference):
             raise InvalidModel(f"{self} is {named}, which writes no text", hint=WRITERS)
         if needs in ANSWERS and _choose_head(classes, needs) == "none":
             lack, hint = ANSWERS[needs]
-            raise InvalidModel(f"{self} is {named}, which {lack}", hint=hint)
+            raise InvalidModel(f"{self} is {named}, which {lack}", hint=OF_IMAGES if self.reads_images else hint)
 
     def answering(self, needs: type[object] = Attributable) -> HuggingFaceReference:
         """Return the same, opened with the head that its answers come from if it has one that `needs`."""
@@ -129,13 +131,19 @@ class HuggingFaceReference(ModelReference):
         return any(is_file(self._files.folder / name) for name in PROCESSORS)
 
     def find_notices(self, texts: Iterable[str]) -> tuple[str, ...]:
-        """Say that texts are read as they are where the model knows chats, once its files are there."""
-        if self.spec.chat or all(isinstance(text, Chat) for text in texts):
+        """Say what of plain texts changes an answer unseen, once the model's files are there.
+
+        A model may know chats. A decoder's words begin with a space: behind one that stands alone other tokens come.
+        """
+        plain, found = [text for text in texts if not isinstance(text, Chat)], list[str]()
+        if self.spec.chat or not plain:
             return ()
         with suppress(InvalidModel):
             if knows_chats(self._files.folder):
-                return (f"{self} has learned from chats: --chat reads a text as a message to it, not as plain text",)
-        return ()
+                found = [f"{self} has learned from chats: --chat reads a text as a message to it, not as plain text"]
+            if any(map(LONE_SPACE.search, plain)) and any(each.endswith(DECODERS) for each in self.list_classes()):
+                found.append(f"a text ends in a space, its last token: without it {self} may go on with another word")
+        return tuple(found)
 
     @cached_property
     def _files(self) -> ModelFiles:

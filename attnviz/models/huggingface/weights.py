@@ -86,7 +86,7 @@ def load_weights(
             with torch.device("meta"):
                 body = AutoModel.from_config(config, trust_remote_code=False)
             if head != "images":
-                _check_reads_text(files, body)
+                _check_reads_text(name, body)
             check_room(f"the weights of {name} as float32", body.num_parameters() * FLOAT32, max_memory)
         with _told(files, "the tokenizer" if head != "images" else "what reads images"):
             reader = AutoTokenizer if head != "images" else AutoProcessor if is_asked(body) else AutoImageProcessor
@@ -158,13 +158,13 @@ def is_asked(model: Any) -> bool:
     return "input_ids" in signature(model.forward).parameters and not hasattr(model, "logit_scale")
 
 
-def _check_reads_text(files: ModelFiles, body: Any) -> None:
+def _check_reads_text(model: str, body: Any) -> None:
     """Raise InvalidModel for models of pictures or sounds, and for pairs of encoders of which one reads text."""
     name, reads = body.main_input_name, ", not text"
     if name == "input_ids" and hasattr(body, "get_text_features") and hasattr(body, "logit_scale"):
         name, reads = next(each for each in signature(body.forward).parameters if each not in OF_TEXT), " beside text"
     if name != "input_ids":
-        problem = f"{files.folder} is a {type(body).__name__}, which reads {name}{reads}"
+        problem = f"{model} is a {type(body).__name__}, which reads {name}{reads}"
         raise InvalidModel(problem, hint=f"attnviz heatmap FILE reads images; attnviz.record takes {name}= in Python.")
 
 

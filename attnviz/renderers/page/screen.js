@@ -16,11 +16,10 @@ const HERE = /; here |；这里 /u; // what a head does in this text that has no
 const PAIR = /^(?<query>\d+) .* → (?<key>\d+) /u;
 const LOOKS = 0.25; // weight from which on a head is said to look at a word
 const DARKEST = 0.5; // of a word's tint, so that it stays legible
-const N_TOLD_WORDS = 4;
+const [N_TOLD_WORDS, N_TOLD_HEADS] = [4, 3];
 const [FOR, AGAINST, RECEIVED] = ["var(--head-1)", "var(--head-0)", "var(--tint)"];
 const inPercent = (share) => `${Math.round(100 * share)}\u00a0%`; // no line breaks before the sign
 const asTold = (number) => (content.answer.is_probability ? inPercent(number) : String(Number(number.toPrecision(3))));
-const headsOf = (n) => write(n === 1 ? "ui.one_head" : "ui.n_heads", { n });
 
 // A sentence with arcs over it: from the word that is pointed at, or chosen, to the words that heads look at from there.
 // Its words are those that were read; a row may be called by the one that was chosen there, which comes next.
@@ -67,7 +66,9 @@ class Sentence {
     const byKey = [...Map.groupBy(looks, ({ key }) => key)].sort(([, a], [, b]) => b.length - a.length);
     const told = byKey.slice(0, N_TOLD_WORDS).flatMap(([key, heads], at) => {
       const word = key === place ? write("ui.itself") : element("strong", {}, isolated(this.labels[key]));
-      return [at ? write("ui.comma") : "", ...say("ui.looked_at", { word, heads: headsOf(heads.length) })];
+      const names = heads.sort((a, b) => b.weight - a.weight).map(({ head }) => head.title);
+      if (names.length > N_TOLD_HEADS) names.splice(N_TOLD_HEADS, names.length, "…");
+      return [at ? write("ui.comma") : "", ...say("ui.looked_at", { word, heads: names.join(", ") })];
     });
     const word = element("strong", {}, isolated(this.labels[place]));
     const { label, value, words } = content.answer ?? {};
@@ -120,8 +121,8 @@ makers.screen = (panel) => {
   const [namedBy, ...known] = content.hint;
   const hint = [namedBy, answer && write("ui.boxes")].filter(Boolean).join(" ");
   // What heads do that was measured over many texts, though this one may not show it.
-  const others = known.map((said) => element("p", {}, said));
-  panel.append(byId("readout"), lineOfKinds(heads), ...others, element("p", { class: "hint" }, hint), rows);
+  const overManyTexts = known.length ? element("p", {}, known.join(" · ")) : "";
+  panel.append(byId("readout"), lineOfKinds(heads), overManyTexts, element("p", { class: "hint" }, hint), rows);
   const draw = () => {
     drawAll(heads.map(({ small }) => small));
     sentence.mark();

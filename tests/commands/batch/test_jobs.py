@@ -172,8 +172,7 @@ def test_of_very_many_problems_twenty_are_told(problems: Problems) -> None:
 
 
 def test_long_values_are_cut(problems: Problems) -> None:
-    text = f'jobs: [heatmap: {{heads: {"x" * 10**5}, {"k" * 1000}: 1, "a\\e[31m\\u202e": 1}}]'
-    lines = problems(text)
+    lines = problems(f'jobs: [heatmap: {{heads: {"x" * 10**5}, {"k" * 1000}: 1, "a\\e[31m\\u202e": 1}}]')
     assert max(map(len, lines)) < 700  # one of them lists all settings
     assert f"write a whole number, not '{'x' * 39}…'" in lines[0]
     assert "\x1b" not in "".join(lines)
@@ -184,8 +183,7 @@ def test_there_are_at_most_ten_thousand_jobs(problems: Problems, write: Write) -
     hundred = str(list(range(30, 130)))
     most = f"jobs:\n- heatmap:\n  matrix: {{seed: {hundred}, heads: {hundred}}}\n"
     assert len(load(write(most)).jobs) == MAX_JOBS
-    more = f"{most}- explain:\n- explain:\n- explain: \n  matrix: {{a: 3}}\n"
-    told = problems(more)
+    told = problems(f"{most}- explain:\n- explain:\n- explain: \n  matrix: {{a: 3}}\n")
     assert told[0] == "c.yaml:4:3: jobs[1]: makes 10,001 jobs in all; a batch has at most 10,000"
     assert [line.split(":")[1] for line in told] == ["4", "5", "6", "7"]
     settings = ("seed", "heads", "layers", "dpi", "top_k", "d_model", "max_tokens", "index")

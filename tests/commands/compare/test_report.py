@@ -24,8 +24,7 @@ SCALE = Scale("fixed", 0.0, 1.0, "attention weight")
 
 
 def report(of: Comparison) -> Report:
-    spec = build(CompareSpec, models=("single", "multi"))
-    return compare_report(of, (), (SCALE,), (), spec)
+    return compare_report(of, (), (SCALE,), (), build(CompareSpec, models=("single", "multi")))
 
 
 def rows(of: Report, name: str) -> dict[str, tuple[Any, ...]]:
@@ -70,13 +69,12 @@ def test_a_difference_that_may_be_none_is_marked_and_the_mark_explained() -> Non
         == "~: may be none. All models, measures, intervals, likeness, costs: --table full."
     )
     assert rows(shown, "differences")["effective keys"] == ("~+0.10", "-0.10 to +0.30")
-    assert "~ marks a difference whose interval includes 0." in notes(shown)
+    assert "~ marks a difference whose interval includes 0. Each interval is of one measure alone" in notes(shown)
     assert "not what models trained from other seeds would" in notes(shown)
 
 
 def test_three_models_have_a_table_of_differences_from_the_first() -> None:
-    three = comparison(model(), model("multi:2", 2, keys=[9.0]), model("multi:4", 4, keys=[7.0]))
-    shown = report(three)
+    shown = report(comparison(model(), model("multi:2", 2, keys=[9.0]), model("multi:4", 4, keys=[7.0])))
     assert rows(shown, "measures")["effective keys"] == ("10.00", "9.00", "7.00", "200.00")
     headers = [column.header for column in table(shown, "differences").columns]
     assert headers == ["mean per head", "multi:2", "95 % interval", "multi:4", "95 % interval"]

@@ -124,6 +124,13 @@ def test_the_one_passage_that_says_it_is_found_and_none_where_none_does(run_here
     assert "没有哪一段突出：其余段落太短" in worked(run_here(*of_one_letter)).stdout
 
 
+def test_a_space_that_ends_a_prompt_is_said(llama: Path, run_here: RunHere) -> None:
+    asked = ("sources", FACTS, "--length", "1", "--question")
+    runs = (*asked, "a film"), (*asked, "a film "), *((name, "a film ") for name in ("heatmap", "explain", "attribute"))
+    said = [worked(run_here(*run, "--model", llama)).stderr.count("a text ends in a space") for run in runs]
+    assert said == [0, 1, 1, 1, 1]
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -215,8 +215,7 @@ def test_copies_of_a_text_are_counted_and_show_no_spread(tmp_path: Path) -> None
     numbers = data(alone)["measures"]["entropy"]["numbers"][0]
     assert (numbers["low"], numbers["high"]) == (None, None)
     assert data(alone)["measures"]["without_head_queries"]["n_texts"] == 0
-    titles = [table.title for table in report(alone).tables]
-    assert "Extreme texts by entropy (nats)" in titles
+    assert "Extreme texts by entropy (nats)" in [table.title for table in report(alone).tables]
 
 
 def test_each_text_twice_tests_what_each_once_does(tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ import torch
 from PIL import Image
 
 from attnviz.commands.train import recipe
-from attnviz.commands.train import run as run_module
 from attnviz.commands.train.recipe import Run
 from attnviz.commands.train.run import PRINT_OPTIONS
 from attnviz.commands.train.training import Training, TrainingStep
+from attnviz.inputs import digest_texts
 from attnviz.models import checkpoint
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.predicting import logits, probabilities
@@ -26,7 +26,9 @@ from attnviz.running.metrics import load_metrics
 from attnviz.specs import OF_DATA_SETS, TextOptions
 from attnviz.text import load_corpus
 from tests.commands.train.runs import FILES, GOING_BACK, SPEC, finished, stopped
-from tests.made import content, known
+from tests.events import report, result
+from tests.made import content, known, notes
+from tests.starting import predict
 
 pytestmark = pytest.mark.usefixtures("few_probes", "drawn_once")
 
@@ -66,7 +68,7 @@ def runs_of(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
         return runs[-1]
 
     begin = recipe.begin
-    monkeypatch.setattr(run_module, "begin", begun)
+    monkeypatch.setattr("attnviz.commands.train.run.begin", begun)
     return runs
 
 
@@ -148,8 +150,17 @@ def test_weights_and_data_are_named_by_their_sha256(run: Path) -> None:
     assert load_metrics(run).weights_sha256 == load_checkpoint(run).revision
 
     corpus = load_corpus(TextOptions(dataset="sample", split="train"))
-    texts, labels = corpus.texts, [document.label or 0 for document in corpus.documents]
-    of_run = run_module._sha256(texts, labels)
-    assert load_metrics(run).data_sha256 == of_run
-    others = (texts[::-1], labels[::-1]), ((*texts[:-1], "a bad movie"), labels), (texts, labels[::-1])
-    assert len({of_run, *(run_module._sha256(*each) for each in others)}) == 4
+    texts, back = list(corpus.documents), corpus.documents[::-1]
+    relabelled = [replace(each, label=other.label) for each, other in zip(texts, back, strict=True)]
+    several = texts, back, [*texts[:-1], replace(texts[-1], text="a bad movie")], relabelled
+    assert load_metrics(run).data_sha256 == digest_texts(texts)
+    assert len({digest_texts(each) for each in several}) == 4
+
+
+def test_that_a_model_learned_from_texts_stands_beside_how_often_it_is_right_on_them(run: Path) -> None:
+    splits = ("train", "train[:9]", "test")
+    same, part, other = (report(result(predict(dataset="sample", split=each, model=str(run)))) for each in splits)
+    assert other.subtitle.startswith("trained on sample train, weights sha256 ")
+    assert "The model was trained on 36 of these texts: on others it may be right less often." in notes(same)
+    assert "The model was trained on 36 texts of sample train: on others it may be right less often." in notes(part)
+    assert "The model was trained" not in notes(other)

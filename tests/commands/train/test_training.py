@@ -163,8 +163,7 @@ def test_the_rate_rises_then_falls() -> None:
 
 
 def test_held_out_texts_are_the_last_of_each_label() -> None:
-    labels = np.array([0, 0, 0, 0, 1, 1, 1, 1, 1, 1])
-    assert choose_held_out(labels, 0.25).tolist() == [3, 8, 9]
+    assert choose_held_out(np.array([0, 0, 0, 0, 1, 1, 1, 1, 1, 1]), 0.25).tolist() == [3, 8, 9]
     assert choose_held_out(np.array([0, 1, 0, 1]), 0.01).tolist() == [2, 3]  # never none, and never all
 
 

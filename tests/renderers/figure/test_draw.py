@@ -92,8 +92,7 @@ def test_a_dark_column_has_its_name() -> None:
 
 @pytest.mark.parametrize(("theme", "darker"), [(PAPER, 1), (DARK, -1)], ids=["paper", "dark"])
 def test_what_gets_two_equal_shares_is_seen_by_every_reader(theme: Theme, darker: int) -> None:
-    mappable = colours_of(LIFT, "auto", theme)
-    colours = mappable.to_rgba(np.geomspace(1, 16, 256))[:, :3]
+    colours = colours_of(LIFT, "auto", theme).to_rgba(np.geomspace(1, 16, 256))[:, :3]
     for name, seen in visions(colours).items():
         assert np.linalg.norm(seen[64:] - seen[0], axis=-1).min() >= 20, name  # from 2 × on; ΔE of 10 are seen
         assert (darker * np.diff(seen[:, 0]) < 0).all(), name

@@ -22,8 +22,7 @@ KINDS: dict[str, Renderer] = {plugin.name: load(plugin) for plugin in RENDERERS 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_file_per_picture_drawn_one_at_a_time(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = report(panels(3), heatmap(3))
-    files = KINDS[kind](shown, FigureStyle(dpi=72))
+    files = KINDS[kind](report(panels(3), heatmap(3)), FigureStyle(dpi=72))
     name, content = next(files)
     assert name == f"overview.{kind}"
     assert content.startswith(BEGINNINGS[kind])

@@ -63,8 +63,7 @@ def test_layers_and_heads_are_named_once_at_the_edges() -> None:
 
 @pytest.mark.parametrize("width", [3.3, 7.0])
 def test_a_width_that_is_asked_for(width: float) -> None:
-    made = plan(many(14, 6, 12), report(), FigureStyle(width=width))
-    assert made.width == pytest.approx(width)
+    assert plan(many(14, 6, 12), report(), FigureStyle(width=width)).width == pytest.approx(width)
     with pytest.raises(TooLarge, match=r"6 × 100 maps have no room on 3\.3 × 16 inches"):
         plan(many(4, 6, 100), report(), FigureStyle(width=3.3))
 

@@ -103,8 +103,7 @@ def test_a_head_is_chosen_and_a_link_keeps_it(shown: Open) -> None:
     page.page.get_by_role("combobox", name="Heads").select_option("by a measure")
     page.page.get_by_role("combobox", name="Measure").select_option("entropy")
     page.page.wait_for_url("**y=entropy**")
-    state = page.page.url.partition("#")[2]
-    other = shown(page.file, state)
+    other = shown(page.file, page.page.url.partition("#")[2])
     assert cards(other) == ["Head 0.1"]
     assert other.page.get_by_role("combobox", name="Measure").input_value() == "entropy"
     fills = other.page.locator(".point rect").evaluate_all("all => all.map((each) => each.style.fill)")

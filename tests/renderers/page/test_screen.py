@@ -60,6 +60,8 @@ def test_arcs_lead_from_a_word_to_the_words_that_heads_look_at(shown: Open, widt
             for word in (query, key):
                 assert np.abs(places - middles[word]).max(axis=1).min() < 0.1
         assert page.readout.startswith(f"{maps.queries.pieces[query]} looks at ")
+        told = re.findall(r"\(([^)]*)\)", page.readout)
+        assert {head for heads in told for head in heads.split(", ")} <= {"…", *(head for head, _ in looks)}
         words.nth(query).focus()
         page.press("ArrowRight")
 
@@ -103,7 +105,9 @@ def test_words_have_the_colour_of_what_they_did_for_the_answer(answered: Opened)
 def test_words_have_the_colour_of_what_they_receive_where_nothing_is_answered(shown: Open) -> None:
     """Markers receive most of it, and are no words."""
     weights = np.tile(np.array([0.7, 0.05, 0.2, 0.05]), (1, 2, 4, 1))
-    page = shown(report(record(weights, tokens("[CLS]", "a", "b", "c", special=("[CLS]",)))))
+    of = report(record(weights, tokens("[CLS]", "a", "b", "c", special=("[CLS]",))))
+    page = shown(replace(of, hint="Named so. · Over 64 reviews: itself 0.0 · first token 0.1"))
+    assert page.page.locator("p", has_text="Over 64").inner_text() == "Over 64 reviews: itself 0.0 · first token 0.1"
     tints = page.page.locator(".sentence .word").evaluate_all(TINTS)
     assert [alpha for *_, alpha in tints] == pytest.approx([0, 0.125, 0.5, 0.125], abs=1e-3)
     assert page.page.get_by_role("meter").count() == page.page.get_by_role("switch").count() == 0
