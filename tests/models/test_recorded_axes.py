@@ -491,8 +491,10 @@ def by_row(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def by_sum(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+    """Pool a mean and, by the same weights, how far states are from it (Okabe et al. 2018)."""
     weights = scores.softmax(1)
-    return weights, (states * weights).sum(dim=1)
+    mean = (states * weights).sum(dim=1)
+    return weights, mean + ((states - mean[:, None]) ** 2 * weights).sum(dim=1)
 
 
 def by_words_first(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:

@@ -53,7 +53,7 @@ class Rule:
         if result.ndim > 3 and known.columns is None and is_of_keys:
             numbers = -2 - torch.arange(result.shape[-2])
             known = known._replace(ids=numbers[:, None].expand(result.shape))
-        softmax = Softmax(tuple(result.shape), result.shape[axis], place, is_unknown)
+        softmax = Softmax(tuple(result.shape), result.shape[axis], place, is_unknown, self._keeper.at_work.n_seen)
         self._store.put(result, known._replace(softmax=softmax, allowed=allowed))
 
     def multiply(self, of: Operation) -> None:
@@ -304,7 +304,7 @@ def _read(weights: Tensor, known: Known, what: str) -> Kept:
         rounded = missed <= ROUNDED[rows.dtype]
         by, error = sums.masked_fill(~rounded, 1), float(missed.masked_fill(~rounded, 0).amax())
         kept, sink = kept / by.unsqueeze(-1), sink / by
-    return Kept(kept, error, "multiplied", allowed, sink)
+    return Kept(kept, error, "multiplied", allowed, sink, softmax and (softmax.n_before, weights.data_ptr()))
 
 
 def is_distribution(weights: Tensor, known: Known) -> bool:

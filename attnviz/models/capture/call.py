@@ -46,6 +46,7 @@ class Call:
     run: int = 0  # which run of its module it is in
     n_alike: tuple[int, ...] = ()  # for each number in the path, how many modules are numbered so; 0: not known
     guess: str = ""  # why it may be no attention over tokens
+    source: object = None  # of its weights, which may weigh several values
     nth: int = 0  # its number in its run, of those that are kept apart
     n_steps: int = 1  # how many calls it was joined from, one after another
     apart: str = ""  # why its pass, which goes on from others, was not joined to them
@@ -191,6 +192,7 @@ class Kept(NamedTuple):
     how: How = "recomputed"
     attendable: Any = None  # [row query key]; None: every key by every query
     sink: Any = torch.zeros(())  # of any row
+    source: object = None  # where the weights, or the queries of a kernel, lay
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +211,7 @@ class Keeper:
             return Kept(*self.factoring(asked, output, sums, what), how="factored")
         weights, attendable, error = recompute(asked, output, what)
         allowed = None if bool(attendable.all()) else attendable.repeat_interleave(weights.shape[1], dim=0)
-        return Kept(weights.flatten(0, 1), error, attendable=allowed)
+        return Kept(weights.flatten(0, 1), error, attendable=allowed, source=asked.query.data_ptr())
 
     def keep(
         self,
