@@ -456,6 +456,8 @@ TIMES = "⟨mixed 0⟩⟨mixed 3⟩⟨mixed 6⟩ ace bdf ⟨mixed 0⟩⟨mixed 3
         (lambda _, states: by_softmax(*[states[[0, 0, 1]]] * 3), [drawn(2, 2, 3, 16)], "abc xyz", "abc abc xyz"),
         (lambda _, states: SDPA(states, states, states.roll(1, 1)), [STATES], "abcde", "abcde"),
         (from_nothing, [STATES], "abcde", "⟨query 0⟩⟨query 1⟩/abcde"),
+        # the nearest vectors of a code book in the place of states (van den Oord et al. 2017)
+        (lambda own, x: own.attend(own.learned[(x @ own.learned.mT).argmax(-1)]), [STATES], "abcde", "abcde"),
     ],
 )
 def test_what_a_model_is_given_keeps_its_names(forward: Any, given: list[Tensor], names: str, expected: str) -> None:
