@@ -218,7 +218,7 @@ class Follower:
             ids = each.ids
             if ids is not None and ids.shape != shape and not _fits(ids.shape, shape):
                 # Where only the number of features differs, each row is still of the token that it was of.
-                alike = ids.shape[:-1] == shape[:-1] and not self.store.varies(ids, -1)
+                alike = ids.ndim == len(shape) and ids.shape[:-1] == shape[:-1] and not self.store.varies(ids, -1)
                 ids = ids[..., :1] if alike else None
             if ids is not None:
                 ids = ids.expand(shape)
