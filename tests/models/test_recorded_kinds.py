@@ -410,9 +410,9 @@ def cut(own: Any, image: Tensor) -> Any:
     return own.attend(own.of_patch(image.view(3, 2, 2, 3, 2).permute(1, 3, 0, 2, 4).reshape(1, 6, 12)))
 
 
-def by_where(own: Any, states: Tensor) -> Any:
+def by_where(own: Any, states: Tensor, lengths: Tensor) -> Any:
     """Forbid keys by a number in the place of their scores, as GPT-2 does."""
-    scores = torch.where(torch.ones(5, 5).tril() > 0, states @ states.mT, torch.tensor(-1e9))
+    scores = torch.where(torch.ones([int(lengths.sum())] * 2).tril() > 0, states @ states.mT, torch.tensor(-1e9))
     return scores.softmax(-1) @ states
 
 
@@ -451,11 +451,13 @@ TIMES = "⟨mixed 0⟩⟨mixed 3⟩⟨mixed 6⟩ ace bdf ⟨mixed 0⟩⟨mixed 3
         (lambda own, image: own.attend(own.turn(image.flatten(2))), [IMAGES], "abcdef uvwxyz", "abcdef uvwxyz"),
         (lambda own, image: own.attend(own.norm(image).flatten(2).mT), [IMAGES], "abcdef uvwxyz", "abcdef uvwxyz"),
         (cut, [drawn(4, 3, 4, 6)], "abcdef", "abcdef"),
-        (by_where, [STATES], "abcde", "abcde"),
+        (by_where, [STATES, torch.tensor([5])], "abcde", "abcde"),
         (lambda own, sound: own.attend(CONV(sound[:, None]).mT), [drawn(2, 2, 40)], "", "01234 01234"),
         (lambda _, states: by_softmax(*[states[[0, 0, 1]]] * 3), [drawn(2, 2, 3, 16)], "abc xyz", "abc abc xyz"),
         (lambda _, states: SDPA(states, states, states.roll(1, 1)), [STATES], "abcde", "abcde"),
         (from_nothing, [STATES], "abcde", "⟨query 0⟩⟨query 1⟩/abcde"),
+        # the nearest vectors of a code book in the place of states (van den Oord et al. 2017)
+        (lambda own, x: own.attend(own.learned[(x @ own.learned.mT).argmax(-1)]), [STATES], "abcde", "abcde"),
     ],
 )
 def test_what_a_model_is_given_keeps_its_names(forward: Any, given: list[Tensor], names: str, expected: str) -> None:

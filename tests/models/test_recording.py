@@ -111,10 +111,11 @@ def test_a_sequence_that_fills_when_the_block_ends() -> None:
 
 
 def test_names_given_once_are_those_of_each_text_of_a_batch() -> None:
+    """Also where these attend to one another, as images do that are matched (LoFTR, Sun et al. 2021)."""
     with record(WORDS) as maps:
-        GPT()(IDS.expand(2, -1))
+        Module(lambda _, texts: by_softmax(texts[:2], texts[1:], texts[1:]))(drawn(3, 3, len(WORDS), 16))
     assert [of.queries.pieces for of in maps] == [tuple(WORDS)] * 2
-    assert "Names were given once, for each of 2 texts." in maps[1].provenance.facts.guess
+    assert "Names were given once, for each of 3 texts." in maps[1].provenance.facts.guess
     with record(WORDS) as maps:
         GPT()(IDS)
         GPT()(IDS.flip(1))

@@ -53,7 +53,7 @@ class Rule:
         if result.ndim > 3 and known.columns is None and is_of_keys:
             numbers = -2 - torch.arange(result.shape[-2])
             known = known._replace(ids=numbers[:, None].expand(result.shape))
-        softmax = Softmax(tuple(result.shape), result.shape[axis], place, is_unknown)
+        softmax = Softmax(tuple(result.shape), result.shape[axis], place, is_unknown, self._keeper.at_work.n_seen)
         self._store.put(result, known._replace(softmax=softmax, allowed=allowed))
 
     def multiply(self, of: Operation) -> None:
@@ -94,7 +94,7 @@ class Rule:
             store.put(output, Known(ids.expand(output.shape), after))
             return
         with torch.autocast(output.device.type, enabled=False):
-            read = partial(self._keeper.read_kernel, *kernel, output)
+            read = partial(self._keeper.read_kernel, *kernel, output, after)
             found = self._keeper.keep(read, queries, keys, torch.Size(shape), output.shape[-1])
         store.put(output, found)
 
@@ -207,14 +207,15 @@ class Rule:
         if self._store.is_nobodys(ids):  # a memory, or vectors of experts: which of them, numbers do not tell
             return is_plain and n_keys > 1 and weights.ndim > 2 and is_distribution(weights, known)
         if ids is None:
-            if softmax is not None and softmax.is_cut and n_keys > softmax.n_keys:
-                self._note("", "pieces")  # rows of more keys than it had were put together anew, as in Longformer
+            # Rows of more keys than there were have been put together anew, as in Longformer. And scores of one token
+            # have read nothing of what they weigh, such as experts, or points between others; nor do numbers tell.
+            is_anew = softmax is not None and softmax.is_cut and n_keys > softmax.n_keys
+            is_of_one = known.ids is not None and known.columns is None and not self._store.varies(known.ids, -1)
+            if is_anew or (is_of_one and softmax is not None):
+                self._note("", "pieces" if is_anew else "depth")
                 return False
             fits = softmax is None or len(softmax.shape) < 3 or weights.ndim > 2
-            # Scores of one token, for whole numbers that nothing is known of, are those of the experts that it chose.
-            are_of_one = known.columns is None and not self._store.varies(known.ids, -1)
-            is_chosen = are_of_one and bool((values == values.round()).all())
-            if not fits or (known.ids is not None and (softmax is None or is_chosen)):
+            if not fits or (known.ids is not None and softmax is None):
                 return False
         elif not self._store.varies(ids, -2):
             return n_keys == 1 and is_plain and (known.columns is not None or is_single(ids))
@@ -302,7 +303,7 @@ def _read(weights: Tensor, known: Known, what: str) -> Kept:
         rounded = missed <= ROUNDED[rows.dtype]
         by, error = sums.masked_fill(~rounded, 1), float(missed.masked_fill(~rounded, 0).amax())
         kept, sink = kept / by.unsqueeze(-1), sink / by
-    return Kept(kept, error, "multiplied", allowed, sink)
+    return Kept(kept, error, "multiplied", allowed, sink, softmax and (softmax.n_before, weights.data_ptr()))
 
 
 def is_distribution(weights: Tensor, known: Known) -> bool:

@@ -47,6 +47,7 @@ class Call:
     n_families: int = 0  # of tokens, that there were before it
     n_alike: tuple[int, ...] = ()  # for each number in the path, how many modules are numbered so; 0: not known
     guess: str = ""  # why it may be no attention over tokens
+    source: object = None  # of its weights, which may weigh several values
     nth: int = 0  # its number in its run, of those that are kept apart
     n_steps: int = 1  # how many calls it was joined from, one after another
     apart: str = ""  # why its pass, which goes on from others, was not joined to them
@@ -192,6 +193,7 @@ class Kept(NamedTuple):
     how: How = "recomputed"
     attendable: Any = None  # [row query key]; None: every key by every query
     sink: Any = torch.zeros(())  # of any row
+    source: object = None  # where the weights lay, or the queries of a kernel, and what these come after
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,14 +205,14 @@ class Keeper:
     at_work: ModulesAtWork
     factoring: Factoring | None  # None: with weights
 
-    def read_kernel(self, asked: Asked, sums: Tensor | None, output: Tensor, what: str) -> Kept:
+    def read_kernel(self, asked: Asked, sums: Tensor | None, output: Tensor, after: int, what: str) -> Kept:
         """Read the weights of a kernel, or their factors. Raises InvalidRecord where dropout is at work."""
         refuse_dropout(asked.dropout_p, what)
         if self.factoring is not None:
             return Kept(*self.factoring(asked, output, sums, what), how="factored")
         weights, attendable, error = recompute(asked, output, what)
         allowed = None if bool(attendable.all()) else attendable.repeat_interleave(weights.shape[1], dim=0)
-        return Kept(weights.flatten(0, 1), error, attendable=allowed)
+        return Kept(weights.flatten(0, 1), error, attendable=allowed, source=(asked.query.data_ptr(), after))
 
     def keep(
         self,

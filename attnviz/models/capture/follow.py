@@ -180,14 +180,15 @@ class Follower:
             joined = joined._replace(allowed=None, softmax=softmax)
         is_whole = not any(tensor.is_floating_point() for tensor in of.tensors)
         for result in of.results:
-            kind = result.dtype
-            if not result.is_nested and (kind.is_floating_point or kind.is_complex or (is_whole and kind in WORDS)):
-                own = ids if ids is not None and ids.shape == result.shape else None
+            kind, of_words = result.dtype, result.dtype in WORDS
+            if not result.is_nested and (kind.is_floating_point or kind.is_complex or of_words):
+                own = ids if ids is not None and ids.shape == result.shape and (is_whole or not of_words) else None
                 across, numbers = (
                     each if each is not None and each.shape == result.shape else None
                     for each in (joined.columns, joined.numbers)
                 )
-                self.store.put(result, joined._replace(ids=own, columns=across, numbers=numbers))
+                made = joined if is_whole or not of_words else Known(None, joined.after)  # places, say, are no states
+                self.store.put(result, made._replace(ids=own, columns=across, numbers=numbers))
 
     def _makes_states(self, of: Operation, known: Sequence[Known | None]) -> bool:
         """Tell whether weights were used up: multiplied with the features of states, or states summed up by them."""
@@ -217,7 +218,7 @@ class Follower:
             ids = each.ids
             if ids is not None and ids.shape != shape and not _fits(ids.shape, shape):
                 # Where only the number of features differs, each row is still of the token that it was of.
-                alike = ids.shape[:-1] == shape[:-1] and not self.store.varies(ids, -1)
+                alike = ids.ndim == len(shape) and ids.shape[:-1] == shape[:-1] and not self.store.varies(ids, -1)
                 ids = ids[..., :1] if alike else None
             if ids is not None:
                 ids = ids.expand(shape)
@@ -334,9 +335,10 @@ class Follower:
 
         Features share the id of their token. So it is run on one of them, if that gives what it gives for all.
         """
-        # What is not known stays so, whatever is learned that is put beside it.
-        numbers = list(list_tensors(given))
-        is_unknown = any(each is None and not _is_no_state(of) for of, each in zip(numbers, shadows, strict=True))
+        # What is not known stays so, whatever is learned that is put beside it. Nor is it known what rows of a table
+        # are of that numbers which were worked out of states say, such as the nearest of a code book.
+        numbers, pairs = list(list_tensors(given)), ((each, self.store.get(each)) for each in of.tensors)
+        is_unknown = any((own or NOTHING).ids is None and (own or not _is_no_state(each)) for each, own in pairs)
         if all(each is None or (is_unknown and self.store.is_nobodys(each)) for each in shadows):
             return None
         kind = next(each.dtype for each in shadows if each is not None)

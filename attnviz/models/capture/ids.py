@@ -48,7 +48,8 @@ class Softmax(NamedTuple):
     shape: tuple[int, ...]  # of all of them
     n_keys: int  # of which there is a weight for each in a row
     place: str
-    is_of_unknown: bool = False  # whether nothing is known of the scores
+    is_of_unknown: bool  # whether nothing is known of the scores
+    n_before: int  # attentions that were seen before it
     is_cut: bool = False  # whether those behind others were cut off: as a sink is, or queries
     changed: str = ""  # by which operator its numbers were changed
 

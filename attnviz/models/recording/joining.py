@@ -46,6 +46,7 @@ def join_calls(calls: Sequence[Call], store: Store) -> list[Call]:
 
     Raises InvalidRecord where such calls are factored.
     """
+    calls = [*chain(*map(_differ, _gather(calls, lambda call: (call.run, call.path, call.since, call.source))))]
     parts = [call for call in calls if call.keys is not None]
     for find_whole, join in ((_find_states, _join_numbered), (_find_run, _join_parts), (_find_loop, _join_steps)):
         gathered = _gather(parts, find_whole)
@@ -63,6 +64,14 @@ def _gather(calls: Sequence[Call], find_whole: Callable[[Call], object]) -> list
         whole = find_whole(call)
         found[call.place if whole is None else whole].append(call)
     return list(found.values())
+
+
+def _differ(calls: Sequence[Call]) -> list[Call]:
+    """Leave out weights that were there before, as where statistics are pooled, or values come in two halves.
+
+    Factors are equal to none.
+    """
+    return [call for at, call in enumerate(calls) if not any(np.array_equal(call.kept, of.kept) for of in calls[:at])]  # type: ignore[arg-type]
 
 
 def _unite(calls: Sequence[Call], texts: PlaceIds | None = None, **known: Any) -> list[Call]:
@@ -160,9 +169,6 @@ def _find_loop(call: Call) -> tuple[object, ...] | None:
 
 def _join_steps(calls: list[Call], store: Store) -> list[Call]:
     """Join steps of a loop. Their queries are tokens where each step has another, and no state that goes on."""
-    # One step only, as where a kernel takes values in two halves.
-    if len({(call.since, call.after, *_read(call)) for call in calls}) == 1:
-        return calls
     queries = np.concatenate([call.queries for call in calls], axis=1)
     is_state = any(store.families[family].is_mixed for family in find_families(queries))
     # Words that a model chose for all texts at once, [text], are no text: which is of which text their rows do not say.
@@ -302,24 +308,18 @@ def _number_passes(calls: Sequence[Call]) -> list[Call]:
     """Number the passes of calls, and those in one run of a module.
 
     A module that reads what it gave is a further layer: some models share one among all. One that runs again on
-    something else begins another pass. Several calls in one run are kept apart; those of the same weights are one, as
-    where a kernel takes the values of a layer in two halves.
+    something else begins another pass. Several calls in one run are kept apart.
     """
     earlier: dict[tuple[int, str], list[tuple[Call, int, int]]] = defaultdict(list)
     for call in sorted(calls, key=lambda call: call.place):
         before, again, nth = earlier[call.number, call.path], 0, 0
-        beside = [each for each in before if each[0].run == call.run]
         if reads := [each for each in before if call.after >> each[0].place & 1]:
             _, again, nth = reads[-1]
-        elif any(np.array_equal(call.kept, other.kept) for other, *_ in beside):  # type: ignore[arg-type]
-            continue  # factors are equal to none
-        elif beside and (call.run or call.keys is None):
+        elif (beside := [each for each in before if each[0].run == call.run]) and (call.run or call.keys is None):
             again, nth = beside[-1][1], beside[-1][2] + 1
         elif before:
             again = max(each for _, each, _ in before) + 1
         before.append((call, again, nth))
     found = sorted(chain(*earlier.values()), key=lambda each: each[0].place)
-    numbers = {
-        key: number for number, key in enumerate(dict.fromkeys((call.number, again) for call, again, _ in found))
-    }
+    numbers = {key: at for at, key in enumerate(dict.fromkeys((call.number, again) for call, again, _ in found))}
     return [replace(call, number=numbers[call.number, again], nth=nth) for call, again, nth in found]

@@ -227,7 +227,7 @@ class PassLabels:
         """Say what the queries and keys of each row are called."""
         queries, keys = group.sides[:2]
         texts, n_windows = count_windows(group)
-        n_texts = max(1, len({*texts}))
+        n_texts = len({*texts, *row_of(keys[keys >= 0]).tolist()})  # one may only be attended to by another
         once = any(rows is not None and len(rows) == 1 for rows in (self._names.tokens, self._names.keys))
         apart = (self._n_named, "passes"), (n_texts if once else 1, "texts")
         said = [f"Names were given once, for each of {n} {what}." for n, what in apart if n > 1]
