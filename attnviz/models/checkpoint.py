@@ -24,7 +24,7 @@ from attnviz.bounded import MAX_JSON, check_room, decode_versioned, read_bytes
 from attnviz.errors import InvalidModel, raising, summarize
 from attnviz.models import tokenizer
 from attnviz.models.encoder import Encoder, EncoderConfig
-from attnviz.models.sizes import MAX_D_MODEL
+from attnviz.models.sizes import MAX_D_MODEL, MAX_LAYERS
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.specs import KeepKind, PoolKind, StorageKind
 from attnviz.store.tensors import read_header
@@ -104,7 +104,8 @@ def fit_temperature(logits: Float[Tensor, "text label"], labels: Int[Tensor, " t
 SCHEMA = 3
 MAX_SIZE = 2**31 - 1  # of any size in a configuration
 WHILE_READ = 6  # the file, its tensors, and these as float32, each at most four times as large
-LARGEST = {"n_layers": 1_000, "d_model": MAX_D_MODEL}  # a damaged number must not build layers until the memory is full
+# A damaged number must not build layers until the memory is full.
+LARGEST = {"n_layers": MAX_LAYERS, "d_model": MAX_D_MODEL}
 WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "tokenizer.json", "config.json"
 HOLDS = f"A checkpoint holds {WEIGHTS}, {VOCABULARY}, {CONFIG}."
 MAX_INT8 = 127  # of int8, symmetric around 0

@@ -49,8 +49,7 @@ def describe_device(device: torch.device) -> str:
 
 def use_one_thread() -> None:
     """Add in one order from now on: another number of threads would give other bits."""
-    if torch.get_num_threads() != 1:
-        torch.set_num_threads(1)
+    torch.set_num_threads(1)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ ONE_TOKEN = 2_000  # bytes of its piece, offsets and marks, in a record and in w
 ONE_CHARACTER = 400  # bytes while it is made tokens: of one word of 15 MiB, whose pieces are its characters
 STATES = 48  # numbers of d_model for each token: states, projections, feed-forward
 MAX_D_MODEL = 65_536  # four projections of it take 64 GiB: beyond this it is a slip of the finger
+MAX_LAYERS = 1_000  # that a model is trained with, or that a checkpoint may have
 
 
 def head_size(d_model: int, n_heads: int) -> int:

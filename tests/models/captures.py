@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from attnviz.models.attention import MultiHeadAttention
 from attnviz.models.capture.call import Call
 from attnviz.models.capture.tap import capture
 from attnviz.models.recording.record import Recording, record
@@ -33,16 +32,6 @@ def recorded(run: Callable[[], Any], **asked: Any) -> Recording:
     with torch.no_grad(), record(**asked) as maps:
         run()
     return maps
-
-
-def torchs_own(ours: MultiHeadAttention) -> nn.MultiheadAttention:
-    """torch's module with our weights in it."""
-    theirs = nn.MultiheadAttention(ours.query.in_features, ours.n_heads, batch_first=True)
-    with torch.no_grad():
-        theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key.weight, ours.value.weight]))
-        theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key.bias, ours.value.bias]))
-        theirs.out_proj.load_state_dict(ours.output.state_dict())
-    return theirs
 
 
 def only(run: Callable[[], Any]) -> Call:

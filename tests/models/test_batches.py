@@ -41,16 +41,6 @@ def test_head_and_tail_are_as_many_as_asked(n_tokens: int, max_tokens: int, keep
         assert head - tail in {0, 1}  # the odd one belongs to the head
 
 
-@given(st.integers(1, 40), st.integers(1, 40), keeps)
-def test_cut_keeps_the_order_and_the_ids_as_they_were(n_tokens: int, max_tokens: int, keep: KeepKind) -> None:
-    whole = text(n_tokens)
-    found = cut_text(whole, max_tokens, keep)
-    assert len(found) == min(n_tokens, max_tokens)
-    assert (np.diff(found) > 0).all()
-    assert found.dtype == whole.dtype
-    assert whole.tolist() == text(n_tokens).tolist()
-
-
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 2), seeds)
 def test_a_crop_is_head_and_tail_or_one_stretch(n_tokens: int, most: int, n_markers: int, seed: int) -> None:
     n_markers = min(n_markers, most - 1, n_tokens - 1)

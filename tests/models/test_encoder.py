@@ -16,14 +16,19 @@ from attnviz.errors import InvalidOption
 from attnviz.models.attention import MultiHeadAttention, attend_fused, attention_weights, causal
 from attnviz.models.encoder import PAD_ID, SCALE, Encoder, EncoderConfig, TextEmbedding, positions
 from attnviz.specs import NormKind
-from tests.models.captures import drawn, torchs_own
+from tests.models.captures import drawn
 
 N_WORDS = 10
 
 
 def torchs_layer(ours: Any, pre: bool) -> nn.TransformerEncoderLayer:
     """torch's layer with the weights of our block in it."""
-    attention = torchs_own(ours.attention)
+    own = ours.attention
+    attention = nn.MultiheadAttention(own.query.in_features, own.n_heads, batch_first=True)
+    with torch.no_grad():
+        attention.in_proj_weight.copy_(torch.cat([own.query.weight, own.key.weight, own.value.weight]))
+        attention.in_proj_bias.copy_(torch.cat([own.query.bias, own.key.bias, own.value.bias]))
+    attention.out_proj.load_state_dict(own.output.state_dict())
     sizes = (attention.embed_dim, attention.num_heads, ours.feed_forward[0].out_features)
     theirs = nn.TransformerEncoderLayer(*sizes, dropout=0.0, activation="gelu", batch_first=True, norm_first=pre)
     theirs.self_attn = attention

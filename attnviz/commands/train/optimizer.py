@@ -30,7 +30,6 @@ class Optimizer:
             {"params": [p for p in rest.values() if p.dim() == 1], "weight_decay": 0.0},
             {"params": [*of_positions.values()], "weight_decay": 0.0, "lr": learning_rate * POSITION_RATE},
         ]
-        groups = [group for group in groups if group["params"]]
         self.adamw = torch.optim.AdamW(groups, lr=learning_rate, betas=BETAS)
         for group in self.adamw.param_groups:
             group["initial_lr"] = group["lr"]

@@ -43,8 +43,6 @@ def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: S
         if len(ids) == vocabulary.classify:
             name = names[place] if names else f"text {place}"
             raise InvalidText(f"{name} has no tokens", hint="Leave it out of the data.")
-    training_texts = examples.select(kept)
-    held_texts = examples.select(held)
     described = [texts[place] for place in held]
     if len(described) > N_DESCRIBED:  # from either end, since the labels come one after the other
         described = described[: N_DESCRIBED // 2] + described[-N_DESCRIBED // 2 :]
@@ -61,7 +59,7 @@ def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: S
         )
         config = ClassifierConfig(encoder, kinds, spec.pool)
         classifier = Classifier(config, spec.dropout, reach=spec.max_tokens or 0).to(device)
-        training = Training(classifier, training_texts, held_texts, spec)
+        training = Training(classifier, examples.select(kept), examples.select(held), spec)
     return Run(vocabulary, training, described)
 
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from attnviz import specs
+from attnviz.models.sizes import MAX_LAYERS
 from attnviz.options import FROM_0, FROM_1, FROM_2, MODEL, OUTPUT, TEXT, TRAINING, Limits, common, group, option
 
-MAX_LAYERS = 1_000  # that a checkpoint may have, known here without torch
 MAX_LENGTH = 1_000_000  # far beyond any text; neighbours still have positions of their own in float32
 DISTANCE: Limits = (("at least", 0), ("at most", MAX_LENGTH))
 HALF: Limits = (("above", 0), ("below", 0.5))

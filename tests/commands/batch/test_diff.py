@@ -110,15 +110,9 @@ def test_another_model_text_or_setting_is_a_difference_though_no_weight_moved() 
 @pytest.mark.parametrize(
     ("one", "other", "expected"),
     [
-        (
-            random_maps(("a", "film")),
-            random_maps(("a", "movie")),
-            "token of position 1: 'film' became 'movie' (weights of other tokens are not compared).",
-        ),
         (random_maps(n_heads=2), random_maps(n_heads=1), "head 1 is only in BEFORE."),
         (random_maps(), random_maps(n_layers=2), "layer 1 is only in AFTER."),
         (random_maps(), random_maps(causal=True), "mask of layer 0: other keys may be attended to."),
-        (random_maps(), replace(random_maps(), layer_numbers=(3,)), "layer 3 is only in AFTER."),
     ],
 )
 def test_what_stands_on_one_side_only_is_a_difference_whatever_the_tolerance(

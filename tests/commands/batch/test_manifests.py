@@ -77,7 +77,6 @@ def changed(where: list[str | int], value: object) -> str:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("", ": is not JSON in UTF-8: Expecting value: line 1"),
         ('{\n"a":', ": is not JSON in UTF-8: Expecting value: line 2 column 5"),
         (b"\xff", ": is not JSON in UTF-8: "),
         ("[" * 10**5, ": is not JSON in UTF-8: "),
@@ -85,10 +84,8 @@ def changed(where: list[str | int], value: object) -> str:
         ("{}", ": the whole holds other names than configs, versions, jobs, schema"),
         (changed(["schema"], 1), ": schema: this attnviz reads 2, not 1; make the batch again"),
         (changed(["schema"], "x" * 1000), f": schema: this attnviz reads 2, not '{'x' * 39}; make the batch again"),
-        (changed(["more"], 2), ": the whole holds other names than configs, versions, jobs, schema"),
         (changed(["jobs", 1, "more"], 2), ": jobs[1] holds other names than name, command, "),
         (changed(["jobs", 0, "files", 0, "size"], "3"), ": jobs[0].files[0].size is not of type int"),
-        (changed(["jobs", 0, "files", 0], 3), ": jobs[0].files[0] is not of type File"),
         (changed(["jobs", 0, "name"], "../up"), ": '../up' cannot be a name: "),
         (changed(["jobs", 1, "name"], "A"), ": the name 'A' is there twice, whatever the case"),
         *((changed(["jobs", 0, "files", 0, "path"], path), f": {path!r} is not a path within 'a'")

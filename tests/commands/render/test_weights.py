@@ -98,7 +98,6 @@ WRONG = {
     "no text": (("square.npy", "--tokens-file", "square.npy"), "bytes are not UTF-8. Save the file as UTF-8."),
     "no list": (("square.npy", "--tokens-file", "no.json"), "no.json is not a list of texts"),
     "twice": (("square.npy", "--tokens-file", "tokens.txt", "--words", "a b"), "--words and --tokens-file exclude"),
-    "no row": (("cross.npy", "--row", "2"), "no row 2 in a batch of 2"),
     "memory": (("cross.npy", "--max-memory", "0.01"), "5 tokens × 4 heads × 2 layers need"),
     "scores": (("scores.npy",), "look like scores before softmax"),
 }

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from attnviz.commands.train.inputs import STATE, train_inputs
-from attnviz.commands.train.spec import MAX_LAYERS, MAX_LENGTH, TrainSpec
+from attnviz.commands.train.spec import MAX_LENGTH, TrainSpec
 from attnviz.errors import ExecutionError, InvalidOption, InvalidSource, InvalidText
-from attnviz.models import checkpoint
+from attnviz.models.sizes import MAX_LAYERS
 from attnviz.options import replace_values
 from attnviz.python.api import parse_settings
 from attnviz.running.metrics import load_metrics
@@ -43,10 +43,6 @@ BAD: dict[str, list[object]] = {
 def test_a_number_that_cannot_be(name: str, value: object) -> None:
     with pytest.raises(InvalidOption, match=f"^{name}=|^d_model"):
         train_inputs(parse_settings(TrainSpec, **{name: value}))
-
-
-def test_no_more_layers_are_trained_than_can_be_loaded() -> None:
-    assert checkpoint.LARGEST["n_layers"] == MAX_LAYERS
 
 
 def test_at_the_limits_it_trains(tmp_path: Path) -> None:
