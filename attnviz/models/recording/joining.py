@@ -160,9 +160,8 @@ def _find_loop(call: Call) -> tuple[object, ...] | None:
 
 def _join_steps(calls: list[Call], store: Store) -> list[Call]:
     """Join steps of a loop. Their queries are tokens where each step has another, and no state that goes on."""
-    if (
-        len({(call.since, call.after, *_read(call)) for call in calls}) == 1
-    ):  # as where a kernel takes values in two halves
+    # A kernel may take values in two halves.
+    if len({(call.since, call.after, *_read(call)) for call in calls}) == 1:
         return calls
     queries = np.concatenate([call.queries for call in calls], axis=1)
     is_state = any(store.families[family].is_mixed for family in find_families(queries))
