@@ -164,8 +164,8 @@ class Store:
     def is_repeated(self, tensor: Tensor) -> bool:
         """Tell whether several rows [text, …] of a tensor are of the same tokens."""
         ids = (self.get(tensor) or NOTHING).ids
-        firsts = [] if ids is None or ids.ndim < 3 else ids[:, :1, :1].flatten(1)[:, :1].flatten().tolist()
-        return len({*firsts}) < len(firsts) and min(firsts) >= 0
+        firsts = [] if ids is None or ids.ndim < 3 or len(ids) < 2 else ids[:, :1, :1].flatten(1)[:, :1].tolist()
+        return len({*map(tuple, firsts)}) < len(firsts) and min(firsts) >= [0]
 
     def tell_apart(self, ids: Ids) -> Ids:
         """Make new tokens of rows [text, …] of which several are of one text.
