@@ -296,6 +296,35 @@ def by_windows(_: Any, states: Tensor) -> Any:
     return by_softmax(heads, heads, heads)
 
 
+def by_list(own: Any, texts: list[Tensor], how: str) -> Any:
+    """Read texts one by one, and put what is made of them together."""
+    reads = {"pad": lambda text: text, "words": own.words}
+    return own.layer(nn.utils.rnn.pad_sequence([reads[how](text) for text in texts], batch_first=True))
+
+
+def by_patches(own: Any, images: Tensor) -> Any:
+    """Cut images into rows of a batch, and those into smaller patches, as in TNT (Han et al. 2021)."""
+    return own.layer(own.cut(functional.unfold(images, 4, stride=4).mT.reshape(-1, 3, 4, 4)).flatten(2).mT)
+
+
+def by_categories(own: Any, table: Tensor) -> Any:
+    """Look up categories that stand beside numbers in a table, as in a TabTransformer (Huang et al. 2020)."""
+    columns = (own.words(table[:, column].long()) for column in range(2))
+    return own.layer(torch.stack([*columns, table[:, 2:] * own.learned[0]], dim=1))
+
+
+def by_stretches(own: Any, series: Tensor) -> Any:
+    """Cut series into stretches, beside which stands what of them is missing, as in Chronos-Bolt."""
+    stretches = functional.pad(series[:, None], (0, 2), "replicate")[:, 0].unfold(-1, 4, 4)
+    return own.layer(own.places(torch.cat([stretches, stretches.isnan().float()], dim=-1)))
+
+
+def by_both_axes(_: Any, states: Tensor) -> Tensor:
+    """Attend within each text, then among texts, as series of a group do in Chronos-2."""
+    among = by_softmax(states, states, states).transpose(0, 1)
+    return by_softmax(among, among, among)
+
+
 def by_labels(_: Any, states: Tensor) -> Tensor:
     """Weigh what no module has read by scores of tokens, as a matching network does labels (Vinyals et al. 2016)."""
     return (states @ states.flip(1).mT).softmax(-1) @ functional.one_hot(torch.arange(10).view(2, 5) % 3).float()
@@ -317,6 +346,7 @@ def by_distances(own: Any, states: Tensor, kind: str) -> Any:
 
 
 IDS, OF_TWO = torch.arange(12), drawn(2, 2, 5, 16)
+NEW = "⟨new 0⟩⟨new 1⟩ ⟨new 2⟩⟨new 3⟩"
 CACHED = [(IDS[None, :3], 0), (IDS[None, 3:4], 3), (IDS[None, 4:5], 4)]
 
 
@@ -339,6 +369,15 @@ CACHED = [(IDS[None, :3], 0), (IDS[None, 3:4], 3), (IDS[None, 4:5], 4)]
         (of_two_kinds, [(drawn(1, 1, 3, 2, 3), IDS.view(2, 6))], "abcdef ABCDEF", "012345 abcdef ABCDEF"),
         (by_labels, [(OF_TWO,)], "abcde ABCDE", "abcde/edcba ABCDE/EDCBA"),
         (by_places_and_time, [(drawn(1, 2, 3, 2, 3), IDS[:2])], "abcdef ABCDEF", "abcdef ABCDEF"),
+        (by_list, [([*drawn(5, 2, 3, 16)], "pad")], "abc xyz", "abc xyz"),
+        (by_list, [([IDS[:3], IDS[3:6]], "words")], "abc xyz", "abc xyz"),
+        (lambda own, x: own.layer(own.cut(torch.stack(x)).flatten(2).mT), [([*drawn(5, 2, 3, 4, 2)],)], *["ab xy"] * 2),
+        (by_patches, [(drawn(5, 2, 3, 4, 8),)], "abcdefgh stuvwxyz", "abcd efgh stuv wxyz"),
+        (by_categories, [(IDS[:6].view(2, 3).float(),)], "abc xyz", "abc xyz"),
+        (by_stretches, [(drawn(5, 2, 10),)], "abc xyz", "abc xyz"),
+        (lambda own, x: by_softmax(x[:1, :2].expand(2, -1, -1), x, x), [(OF_TWO,)], "abcde vwxyz", "ab/abcde ab/vwxyz"),
+        (lambda own, x: own.layer(own.words(torch.tensor(x.tolist()))), [(IDS[:4].view(2, 2) % 3,)], "ab cd", NEW),
+        (by_both_axes, [(OF_TWO,)], "abcde vwxyz", "abcde vwxyz av bw cx dy ez"),
         (by_windows, [(drawn(5, 2, 6, 16),)], "abcdef uvwxyz", "ab cd ef uv wx yz"),
         (by_levels, [(drawn(5, 2, 2, 3, 8, 2),)], "abcdefgh stuvwxyz", "abcd efgh stuv wxyz"),
         (lambda own, x: own.layer(own.groups(x.flatten(2)).mT), [(drawn(1, 1, 16, 2, 3),)], "abcdef", "abcdef"),
@@ -356,6 +395,7 @@ def test_names_of_tokens_in_what_others_wrote(
     parts = {"norm": nn.LayerNorm(16), "groups": nn.GroupNorm(2, 16), "shorten": nn.Conv1d(8, 8, 2, 2)}
     mixes = {"attend": Module(lambda _, *sides: by_softmax(*sides)), "distances": nn.Embedding(9, 8)}
     module: Any = Module(forward, **read, **parts, **mixes, **linears(place=16, key=16, value=16))
+    module.places = nn.Linear(8, 16)
     module.layer = nn.TransformerEncoderLayer(16, 2, 16, batch_first=True).eval()
     module.beside = nn.MultiheadAttention(16, 2).eval()
     module.learned, module.cache = nn.Parameter(drawn(1, 2, 16)), torch.zeros(4, 8, 16)
@@ -364,6 +404,18 @@ def test_names_of_tokens_in_what_others_wrote(
     assert called(maps) == expected
     assert (maps[0].provenance.facts.guess, maps.not_seen) == ("", "")
     assert {one.n_layers for one in maps} == {1}
+    assert {dict(one.provenance.settings)["row"] for one in maps} == {*range(len(names.split()))}
+
+
+def test_heads_of_mixtures_of_all_tokens() -> None:
+    """Their keys are the same, though each head has features of its own (Wang et al. 2020, Linformer)."""
+    layer: Any = Module(
+        lambda own, x: by_softmax(*(of.unflatten(-1, (2, 8)).transpose(1, 2) for of in (x, *own.mix(x))))
+    )
+    layer.mix = lambda x: [(own(x).mT @ torch.ones(5, 3)).mT for own in (nn.Linear(16, 16), nn.Linear(16, 16))]
+    maps = recorded(lambda: layer(OF_TWO), tokens=[[*"abcde"], [*"vwxyz"]])
+    assert called(maps) == "abcde/⟨mixed 0⟩⟨mixed 1⟩⟨mixed 2⟩ vwxyz/⟨mixed 0⟩⟨mixed 1⟩⟨mixed 2⟩"
+    assert [one.n_heads for one in maps] == [2, 2]
 
 
 def by_shared_keys(own: Any, queries: Tensor, keys: Tensor, order: str = "bhij") -> Any:

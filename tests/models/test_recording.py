@@ -119,7 +119,11 @@ def test_names_given_once_are_those_of_each_text_of_a_batch() -> None:
     with record(WORDS) as maps:
         GPT()(IDS)
         GPT()(IDS.flip(1))
-    assert [of.provenance.facts.guess for of in maps] == ["Names were given once, for each of 2 passes."] * 2
+    assert [of.provenance.facts.guess for of in maps] == ["Names were given once, for each of 2 texts."] * 2
+    with record(keys=["a", "b"]) as maps:  # of which of two encoders?
+        cross = nn.MultiheadAttention(4, 1, batch_first=True)
+        Module(lambda _, x, *keys: cross(x, *[torch.cat(keys, dim=1)] * 2))(*torch.ones(3, 1, 2, 4))
+    assert maps[0].provenance.facts.guess == "Names were given once, for each of 2 texts."
 
 
 @pytest.mark.parametrize(

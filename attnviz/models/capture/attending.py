@@ -146,7 +146,7 @@ class Rule:
         # over features of one token, and rows stay those of their tokens. Where tokens are summed up and it is no
         # attention, the result is a mixture, and what is known to mix them is noted: a record would otherwise seem to
         # hold all that moves between tokens.
-        if one is not None and store.varies(one, -1) and not store.recall(store.has_words, one):
+        if one is not None and store.varies(one, -1) and not store.find_words(one).any():
             one = nobody(one.shape)  # what is learned, and mixed with its like, is of nobody
         along = store.varies(one, -1), store.varies(two, -2) and not store.varies(two, -1)
         is_read = one is not None and not store.is_nobodys(one)
@@ -170,7 +170,7 @@ class Rule:
         elif over is not None:
             self._note("a matrix over tokens")
         if over is not None:
-            ids = store.mix(over[..., :1].expand(shape).contiguous(), over)
+            ids = store.mix(over[..., :1].expand(shape).contiguous(), over, is_grid=True)
         elif one is not None and along[0]:
             ids = store.put_together(one[..., :1, :] if along[1] else one).unsqueeze(-1).expand(shape)
         elif one is not None and is_read and not (are_states and store.varies(two, -1)):

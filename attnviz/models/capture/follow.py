@@ -39,7 +39,7 @@ MOVES = SHAPED | {
     *("expand", "transpose", "permute", "t", "squeeze", "unsqueeze", "slice", "select", "split", "split_with_sizes"),
     *("unsafe_split", "unsafe_split_with_sizes", "chunk", "unbind", "roll", "flip", "repeat", "unfold", "diagonal"),
     *("alias", "index", "index_select", "gather", "masked_select", "constant_pad_nd"),
-    *("view_as_real", "view_as_complex"),
+    *("view_as_real", "view_as_complex", "replication_pad1d", "reflection_pad1d", "reflection_pad2d"),
     *("im2col", "pixel_shuffle", "pixel_unshuffle", "cat", "stack", "where", "index_copy", "index_put", "scatter"),
     *("_index_put_impl", "slice_scatter", "select_scatter", "masked_scatter"),
     *("_pack_padded_sequence", "_pad_packed_sequence"),
@@ -47,7 +47,6 @@ MOVES = SHAPED | {
 CHOICES = {"index", "indices", "mask", "condition", "lengths", "batch_sizes"}  # arguments that say which numbers
 VALUES = {"self", "other", "value", "padding_value"}  # arguments that are numbers, also where they are no tensors
 REPEATING = {"cat", "repeat", "index", "index_select", *SHAPED}  # rows, where texts have one number, or are one
-COPYING = {"cat", "repeat", "index", "index_select"}  # rows of states
 TAKING = {"select", "slice", "split", "split_with_sizes", "chunk", "unbind", "index", "index_select", "gather"}
 COPIES = {"clone", "copy", "_to_copy", "detach", "lift_fresh", "_conj", "nan_to_num", "masked_fill"}
 RUNNING = {
@@ -125,7 +124,7 @@ class Follower:
             self.store.put(of.result, Known(None, dropped=1 - share))
         elif of.name in CONVOLUTIONS or (is_read and not self._is_untold(of, known)):
             by_number = self._convolve if "_pool" in of.name or "upsample" in of.name else self._combine
-            otherwise = self._reduce if _is_reduction(of) else by_number
+            otherwise = self._reduce if "keepdim" in _parameters(of.function) else by_number
             self._mark(of, known, self._rules.get(of.name, otherwise)(of, known))
 
     def _takes_by_words(self, of: Operation, known: Sequence[Known | None]) -> bool:
@@ -178,7 +177,7 @@ class Follower:
         if joined.softmax is not None and of.name not in COPIES and not joined.dropped:
             softmax = joined.softmax._replace(changed=joined.softmax.changed or of.name)
             joined = joined._replace(allowed=None, softmax=softmax)
-        is_whole = not any(tensor.is_floating_point() for tensor in of.tensors)
+        is_whole = of.name == "_to_copy" or not any(tensor.is_floating_point() for tensor in of.tensors)
         for result in of.results:
             kind, of_words = result.dtype, result.dtype in WORDS
             if not result.is_nested and (kind.is_floating_point or kind.is_complex or of_words):
@@ -195,7 +194,7 @@ class Follower:
         sides = [(each, tensor) for each, tensor in zip(known, of.tensors, strict=True) if each and each.softmax]
         if of.name == "mul":
             return any(tensor.shape[-1:] == (1,) != of.result.shape[-1:] for _, tensor in sides)
-        ids = [each.ids for each, _ in sides] if _is_reduction(of) else []
+        ids = [each.ids for each, _ in sides] if "keepdim" in _parameters(of.function) else []
         return any(self.store.varies(each, axis) for each in ids for axis in _list_axes(of, each))
 
     def _combine(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
@@ -293,9 +292,9 @@ class Follower:
     def _place(self, of: Operation, joined: Known, moved: Sequence[list[Tensor] | None]) -> None:
         """Keep shadows that have gone where the numbers went."""
         is_cut = of.name == "slice" and not (of.args[2:3] or [0])[0] and of.result.shape != of.args[0].shape
-        softmax = joined.softmax
+        softmax, joined = joined.softmax, joined._replace(since=0 if self._takes_some(of) else joined.since)
         for nth, result in enumerate(of.results):
-            one, across, passing, numbers = (None if each is None else each[nth] for each in moved)
+            one, keys, seen, numbers = (None if each is None else each[nth] for each in moved)
             own = softmax
             if softmax is not None:
                 is_longer = result.ndim > len(softmax.shape) and result.shape[-2:] == softmax.shape[-2:]
@@ -303,10 +302,7 @@ class Follower:
                 own = softmax._replace(shape=shape, is_cut=softmax.is_cut or is_cut)
             if of.name in REPEATING and one is not None and one.ndim == 2 and result.dtype in WORDS:
                 one = self.store.tell_apart(one)
-            is_copied = of.name in COPYING and result.ndim == 3 and not self.store.is_repeated(of.tensors[0])
-            known = joined._replace(ids=one, softmax=own, columns=across, allowed=passing, numbers=numbers)
-            since = 0 if self._takes_some(of) else joined.since
-            self.store.put(result, known._replace(since=since, is_copied=is_copied))
+            self.store.put(result, joined._replace(ids=one, softmax=own, columns=keys, allowed=seen, numbers=numbers))
             if one is not None and of.function._schema.name.endswith("_") and result in self._parts:
                 self._write(result, one, joined.after)
 
@@ -412,9 +408,8 @@ class Follower:
             return self._combine(of, known)
         # Channels come before places. What was read as states has tokens there, and none behind.
         if given is None or (self.store.varies(given, 1) and not self.store.varies(given.flatten(2), 2)):
-            given = self.store.seed((len(states), 1, *states.shape[2:]))
-            if source.numbers is not None:
-                given = self.store.mix(source.numbers[:, :1].contiguous(), is_mixed=False)
+            numbers = source.move(lambda of: of[:, :1]).numbers
+            given = self.store.seed_beside(numbers, (len(states), 1, *states.shape[2:]))
             self.store.put(states, Known(given.expand(states.shape)))
         elif math.prod(kernel) > 1 and strides == {1}:
             self._note(what)
@@ -438,11 +433,13 @@ class Follower:
 
     def _look_up(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
         """Give vectors the ids of their words, which are read here first where no module was given them."""
-        words, at = None if known[1] is None else known[1].ids, of.tensors[1]
+        known_words, at = known[1] or NOTHING, of.tensors[1]  # categories of a table are columns of their own
+        words = known_words.ids if known_words.numbers is None else known_words.numbers
         if words is None and at.ndim and at.shape[-1] > 1 and bool((at.diff() == 1).all()):
             return nobody(of.result.shape)  # what a model counts up itself are places, or queries that it has learned
         if words is None or bool((words < 0).any()):
-            new = self.store.seed(at.shape, is_new=words is not None)
+            new = self.store.seed(at.shape)
+            self.store.families[-1].is_new = len(self.store.families) > self.store.n_before + 1  # it has read others
             words = new if words is None else torch.where(words < 0, new, words)
             self.store.put(at, Known(words))
         return (words.unsqueeze(-1) if of.result.ndim > words.ndim else words).expand(of.result.shape)
@@ -458,10 +455,6 @@ def _join(known: Sequence[Known | None]) -> Known:
         numbers = found.numbers if each.numbers is None else each.numbers
         found = Known(None, found.after | each.after, softmax.softmax, columns, dropped, softmax.allowed, numbers)
     return found._replace(since=max((each.since for each in known if each is not None), default=0))
-
-
-def _is_reduction(of: Operation) -> bool:
-    return "keepdim" in _parameters(of.function)
 
 
 def _list_axes(of: Operation, ids: Ids | None) -> Sequence[int]:

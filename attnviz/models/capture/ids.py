@@ -6,6 +6,7 @@ nothing, and whatever a model does to the order of numbers is done to their ids,
 comes of several tokens gets the id of a new one, whose family says that it is a mixture.
 """
 
+import math
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ WORDS = torch.int32, torch.int64  # what numbers of words are
 MAX_KEPT = 4096  # ids that are remembered
 MAX_NUMBERS = 2**20  # of an input, each of which may be a token
 Ids = Int[Tensor, "..."]
+At = tuple[int, int]  # the place of a text in a list, and how many these are
 Made = TypeVar("Made")
 _NOBODY = torch.full((), NOBODY)
 
@@ -35,8 +37,9 @@ class Family:
     n_places: int  # when it was read first
     is_mixed: bool  # whether each comes of several tokens
     n_rows: int = 1
-    is_new: bool = False  # whether the model put them in itself: a start, or a word that it chose
+    is_new: bool = False  # whether the model put them in itself: a start, or a word that it chose or found
     is_learned: bool = False  # whether the model has learned them: beside words they are called by their places
+    is_grid: bool = False  # whether features of theirs have ids of their own: see `Store.lay_out`
     is_changed: bool = False  # whether it began as before and went on otherwise when it was read again
     n_more: int = 0  # places that it has at last, where a model without a cache reads a text again as it grows
     n_more_rows: int = 0  # and rows, which are places where tokens are on the first axis
@@ -65,7 +68,6 @@ class Known(NamedTuple):
     allowed: Bool[Tensor, "..."] | None = None  # which scores of a softmax let attention through; None: all
     numbers: Ids | None = None  # of what the outermost module was given, an id for each, if its last axis is of places
     since: int = 0  # the operator that first worked on them after they were taken out of others
-    is_copied: bool = False  # whether rows were just put together of others, so that texts may be there twice
 
     def turn(self) -> "Known":
         """Return what is known of the numbers with their last two axes in the other order."""
@@ -92,7 +94,7 @@ class Store:
     def __init__(self) -> None:
         self._known: dict[int, tuple[weakref.ref[Tensor], Known]] = {}
         self.families: list[Family] = []
-        self.n_before = 0  # of them, that were read before this pass
+        self.n_before = math.inf  # of them, that were read before this pass; in no module all were
         self._mixed: dict[object, Ids] = {}  # by what was mixed: the same tokens are the same mixture again
         self._pairs: dict[int, tuple[Ids, Ids, Ids]] = {}  # by family, tokens that are made of two, and these
         self.taken_back: set[int] = set()  # ids of words that were tried, and that a cache lost again
@@ -136,12 +138,15 @@ class Store:
         return ids is not None and not self.recall(has_tokens, ids)
 
     def are_tokens(self, numbers: Ids, ids: Ids | None) -> bool:
-        """Tell whether numbers of an input are tokens: they differ where `ids`, those of what it reads, do not."""
-        if ids is None or _differ(ids, -1):
+        """Tell whether numbers of an input are tokens: they differ where `ids`, those of what it reads, do not.
+
+        Beside them may stand what is of no token, as which of them are missing.
+        """
+        if ids is None or bool(((ids >= 0) & (ids != ids.amax(dim=-1, keepdim=True))).any()):
             return False
         # A row of a table is one token, and each of its columns may be. Several numbers of one of a row's tokens are
         # the features of a head.
-        firsts, n_tokens = numbers[..., 0], len(torch.unique(ids[..., 0]))
+        firsts, n_tokens = numbers.amax(dim=-1), len(torch.unique(ids.amax(dim=-1)))
         is_table, is_single = n_tokens <= len(torch.unique(row_of(firsts))), numbers.shape[-1] == 1
         if is_table and is_single and self.families[int(family_of(firsts.amax()))].n_places > 1:
             return True
@@ -151,10 +156,6 @@ class Store:
         """Find what is of tokens, and not of what the model has learned and put beside them."""
         learned = [number for number, family in enumerate(self.families) if family.is_learned]
         return (ids >= 0) & ~torch.isin(family_of(ids), torch.tensor(learned, dtype=ids.dtype))
-
-    def has_words(self, ids: Ids) -> bool:
-        """Tell whether some ids are of such tokens."""
-        return bool(self.find_words(collapse(ids)).any())
 
     def forget_learned(self, *sides: Ids) -> tuple[Ids, ...]:
         """Take what is learned for nobody's in rows with words: beside these it is called by its place."""
@@ -166,8 +167,8 @@ class Store:
     def is_repeated(self, tensor: Tensor) -> bool:
         """Tell whether several rows [text, …] of a tensor are of the same tokens."""
         ids = (self.get(tensor) or NOTHING).ids
-        firsts = torch.empty(0) if ids is None or ids.ndim < 3 else ids[:, :1, :1].flatten(1)[:, :1].flatten()
-        return len(torch.unique(firsts)) < len(firsts) and bool((firsts >= 0).all())
+        firsts = [] if ids is None or ids.ndim < 3 or len(ids) < 2 else ids[:, :1, :1].flatten(1)[:, :1].tolist()
+        return len({*map(tuple, firsts)}) < len(firsts) and min(firsts) >= [0]
 
     def tell_apart(self, ids: Ids) -> Ids:
         """Make new tokens of rows [text, …] of which several are of one text.
@@ -181,24 +182,40 @@ class Store:
 
     def lay_out(self, ids: Ids | None, shape: Sequence[int]) -> Ids | None:
         """Lay out the ids of a side [… token d] as [row, token], for every head, also where some share theirs."""
-        return None if ids is None else self.recall(_lay_out, ids, tuple(shape))
+        return None if ids is None else self.recall(self._lay_out, ids, tuple(shape))
 
-    def seed(self, shape: Sequence[int], is_new: bool = False, text: Family | None = None, start: int = 0) -> Ids:
+    def _lay_out(self, ids: Ids, shape: tuple[int, ...]) -> Ids:
+        if len(shape) > 2 and ids.shape[1] not in (1, shape[1]):
+            ids = ids.repeat_interleave(shape[1] // ids.shape[1], dim=1)
+        laid = ids[..., 0].expand(shape).reshape(-1, shape[-1])
+        # Where features have ids of their own, the first stands for a token, and each head has others. How far it lies
+        # from that of the first token is the same in all heads.
+        grids = [number for number, family in enumerate(self.families) if family.is_grid]
+        is_grid = torch.isin(family_of(laid), torch.tensor(grids, dtype=laid.dtype)).all(dim=1, keepdim=True)
+        return torch.where(is_grid, laid - place_of(laid.amin(dim=1, keepdim=True)), laid)
+
+    def seed(self, shape: Sequence[int], text: Family | None = None, start: int = 0, at: At | None = None) -> Ids:
         """Make new tokens: rows are the first axis of several, places all others.
 
-        `text`: which of those that were read before it is, and from which of its places on.
+        `text`: which of those that were read before it is, and from which of its places on. `at`: where a single row
+        stands in a list, and how many do.
         """
         n_rows = shape[0] if len(shape) > 1 else 1
+        row, n_texts = at if at and n_rows == 1 else (0, n_rows)
         n_places = torch.Size(shape).numel() // max(1, n_rows)
         first = len(self.families) << PLACE_BITS + ROW_BITS
-        family = text or Family(n_places, False, n_rows, is_new)
+        family = text or Family(n_places, False, n_texts)
         family.n_more = max(family.n_more, start + n_places - family.n_places)
         family.n_more_rows = max(family.n_more_rows, n_rows - family.n_rows)
         self.families.append(family)
-        rows = torch.arange(n_rows)[:, None] << PLACE_BITS
+        rows = torch.arange(row, row + n_rows)[:, None] << PLACE_BITS
         return (rows + torch.arange(start, start + n_places) + first).reshape(tuple(shape))
 
-    def mix(self, ids: Ids, of: Ids | None = None, is_mixed: bool = True) -> Ids:
+    def seed_beside(self, of: Ids | None, shape: Sequence[int], at: At | None = None) -> Ids:
+        """Make new tokens, in the rows of the numbers that they are made of where these are known."""
+        return self.seed(shape, at=at) if of is None else self.mix(of.reshape(shape).contiguous(), is_mixed=False)
+
+    def mix(self, ids: Ids, of: Ids | None = None, is_mixed: bool = True, is_grid: bool = False) -> Ids:
         """Make new tokens, each of several, in the rows of those. `of`: all that they were made of."""
         few = collapse(ids)
         whole = few if of is None else collapse(of)
@@ -211,7 +228,7 @@ class Store:
             places = torch.empty_like(order)
             places[order] = torch.arange(len(order)) - torch.searchsorted(in_order, in_order)
             places = places.view(few.shape).masked_fill(few < 0, 0)
-            self.families.append(Family(int(places.amax()) + 1 if places.numel() else 1, is_mixed))
+            self.families.append(Family(int(places.amax()) + 1 if places.numel() else 1, is_mixed, is_grid=is_grid))
             self._mixed[key] = torch.where(few < 0, NOBODY, first + (rows << PLACE_BITS) + places)
         return self._mixed[key].expand(ids.shape)
 
@@ -290,7 +307,9 @@ class Store:
         mixed = (family_of(one) == family_of(other)) & (one != other) & (one >= 0)
         if not bool(mixed.any()):
             return found, False
-        are_words = self.has_words(one[mixed])  # what is learned has no order, as two tokens that give one answer
+        are_words = bool(
+            self.find_words(one[mixed]).any()
+        )  # what is learned has no order, as two tokens that give one answer
         if is_step and is_single(one) and is_single(other):
             return one, are_words
         # All pairs of tokens meet where each side lies along an axis of its own, and none is added to its neighbour.
@@ -347,12 +366,6 @@ def collapse(shadow: Tensor) -> Tensor:
 def is_learned(tensor: object) -> bool:
     """Tell whether a tensor is a parameter, or a view of one."""
     return isinstance(tensor, nn.Parameter) or (isinstance(tensor, Tensor) and isinstance(tensor._base, nn.Parameter))
-
-
-def _lay_out(ids: Ids, shape: tuple[int, ...]) -> Ids:
-    if len(shape) > 2 and ids.shape[1] not in (1, shape[1]):
-        ids = ids.repeat_interleave(shape[1] // ids.shape[1], dim=1)
-    return ids[..., 0].expand(shape).reshape(-1, shape[-1])
 
 
 def reshape(shadow: Tensor, shape: Sequence[int]) -> Tensor:

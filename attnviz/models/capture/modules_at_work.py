@@ -3,6 +3,7 @@
 A path is the name of a module within the outermost one; numbers in it may be those of layers or heads.
 """
 
+import math
 import re
 import weakref
 from collections import defaultdict
@@ -15,11 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.models.capture.follow import list_tensors
-from attnviz.models.capture.ids import MAX_NUMBERS, NOTHING, WORDS, Family, Known, Store, is_learned, nobody
+from attnviz.models.capture.ids import MAX_NUMBERS, NOTHING, WORDS, At, Family, Known, Store, is_learned, nobody
 from attnviz.models.capture.unread import why_unreadable
 
 COMPILED = "_orig_mod"  # the name of a module within what torch.compile makes of it
-MAPS = nn.Linear, nn.LayerNorm  # of the last axis, which is then that of features, whatever stands before it
 NUMBER = re.compile(r"(?<![^._])\d+(?![^.])")  # "3" in "layers.3.attn" and in "layer_3", not in "attn1"
 
 
@@ -52,8 +52,9 @@ class ModulesAtWork:
     def enter(self, module: nn.Module, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         """Enter a module. What the outermost reads are tokens, as are states that nobody has seen being made."""
         n_texts: Collection[int] = ()
+        rows: dict[int, At] = {}  # of what stands in a list of texts, or of images
         tensors = [one for one in given if isinstance(one, Tensor) and one.is_floating_point()]
-        again = [one for one in tensors[:1] if (self.store.get(one) or NOTHING).is_copied]
+        again = tensors[:1]
         if not self.calls:
             known = self.store.get(next((one for one in given if isinstance(one, Tensor)), None))
             found = self._last_of_class.get(type(module))
@@ -76,48 +77,53 @@ class ModulesAtWork:
             # which is which. A module that has no others in it may be given the heads of one text.
             again = [] if any(one.dtype in WORDS and one.ndim > 1 for one in tensors) else tensors
             # Whole numbers in a square may be a graph's edges.
-            beside = (one for one in tensors if one.ndim > 2 or (one.ndim == 2 and one.dtype in WORDS))
-            n_texts = {len(one) for one in beside if one.ndim > 2 or one.shape[0] != one.shape[1]}
+            n_texts = {len(one) for one in tensors if one.ndim > 2 or (one.dtype in WORDS and len({*one.shape}) == 2)}
+            for several in (each for each in (*given, *named.values()) if isinstance(each, list)):
+                rows |= {id(one): (at, len(several)) for at, each in enumerate(several) for one in list_tensors([each])}
         for one in filter(self.store.is_repeated, again if module._modules else ()):
             self.store.put(one, NOTHING)
         for at, tensor in enumerate(tensors):
-            self._seed(tensor, n_texts, module, at)
+            self._seed(tensor, n_texts, module, at, rows.get(id(tensor)))
         self.calls.append((module, next(self._runs)))
 
     def _find_axes(self, module: nn.Module) -> Collection[int]:
         """Return how many axes states [text, …, d] may have that a module reads; none where it does not say."""
         of_vectors = () if self.calls else (2,)
-        if isinstance(module, MAPS) and len(getattr(module, "normalized_shape", "d")) == 1:
+        # A map or a norm of the last axis says that it is that of features, whatever stands before it.
+        if isinstance(module, nn.Linear | nn.LayerNorm) and len(getattr(module, "normalized_shape", "d")) == 1:
             return *of_vectors, 3, 4, 5
         # What stands in others and has nothing learned, as where axes are put in another order, does not say which of
         # them holds features. Where groups of channels are normed, these come before places.
         says_nothing = isinstance(module, nn.GroupNorm) or next(module.parameters(), None) is None
         return () if self.calls and says_nothing else (*of_vectors, 3)
 
-    def _seed(self, tensor: Tensor, n_texts: Collection[int], module: nn.Module, at: int) -> None:
+    def _seed(self, tensor: Tensor, n_texts: Collection[int], module: nn.Module, at: int, row: At | None) -> None:
         """Give tokens their ids: numbers of words, or states [text, token, d].
 
         `n_texts`: of what is read beside it. What has as many rows without an axis of tokens is one token of each text.
-        `at`: its place among what the module reads.
+        `at`: its place among what the module reads. `row`: its place in a list of texts, each of which is a row as in a
+        batch, and how many these are. What has several rows itself is an image [channel, y, x].
         """
         if tensor.is_nested or type(tensor) is not Tensor or torch._C._get_tracing_state() is not None:
             return
         known, shape, place = self.store.get(tensor) or NOTHING, tensor.shape, (type(module), at)
-        is_lost = tensor.ndim < 4 or known.numbers is not None or known is NOTHING
-        is_new = not is_learned(tensor) and known.ids is None and not known.after and is_lost
-        if tensor.is_floating_point() and is_new and tensor.ndim in self._find_axes(module):
+        is_new = not is_learned(tensor) and known.ids is None and not known.after
+        is_image = row is not None and tensor.ndim == 3 and len(tensor) > 1
+        if tensor.is_floating_point() and is_new and not is_image and tensor.ndim in self._find_axes(module):
             tokens = (len(tensor), 1) if tensor.ndim == 2 and len(tensor) in n_texts else shape[:-1]
-            ids = self.store.seed(tokens).reshape(*shape[:-1], 1).expand(shape)
+            ids = self.store.seed_beside(known.move(lambda of: of[..., 0]).numbers, tokens, row)
+            ids = ids.reshape(*shape[:-1], 1).expand(shape)
             is_given = not self.calls and shape.numel() <= MAX_NUMBERS
             self.store.put(tensor, Known(ids, numbers=self.store.seed(shape) if is_given else None))
-        elif tensor.ndim == 5 and known is NOTHING and not self.calls:  # frames may become rows, each still of its film
-            films = self.store.seed((len(tensor), 1))[..., None, None, None]
-            self.store.put(tensor, Known(None, numbers=films.expand(shape)))
+        elif tensor.is_floating_point() and (tensor.ndim > 3 or is_image) and known is NOTHING and not self.calls:
+            # Frames and patches may become rows, each still of its film or image.
+            films = self.store.seed((1 if is_image else len(tensor), 1), at=row)
+            self.store.put(tensor, Known(None, numbers=films.reshape(-1, *(1,) * (tensor.ndim - 1)).expand(shape)))
         elif tensor.dtype in WORDS and 1 <= tensor.ndim <= 3 and not why_unreadable([tensor]):
             tokens = (len(tensor), 1) if tensor.ndim == 1 and len(tensor) in n_texts else shape
             words = tensor.to("cpu", copy=True)
             text, start = self._find_text(words, place)
-            self.store.put(tensor, Known(self.store.seed(tokens, text=text, start=start).reshape(shape)))
+            self.store.put(tensor, Known(self.store.seed(tokens, text, start, row).reshape(shape)))
             self._words[place] = words, self.store.families[-1], start
 
     def _find_text(self, words: Tensor, place: object) -> tuple[Family | None, int]:
@@ -140,6 +146,7 @@ class ModulesAtWork:
         places = (place for place, (each, _) in enumerate(self.calls) if each is module)
         # What failed further in has not left: it goes together with the module around it.
         del self.calls[max(places, default=len(self.calls)) :]
+        self.store.n_before = self.store.n_before if self.calls else math.inf
 
     def note_attention(self) -> int:
         """Count one more attention, and return its number."""

@@ -125,12 +125,14 @@ def _list_numbers(calls: Sequence[Call]) -> list[tuple[int, ...]]:
 
 def _turn(calls: Sequence[Call], families: list[Family]) -> list[Call]:
     """Make places of the rows of families whose tokens are on the first axis of what was read, as in older modules."""
-    turned: set[Family] = set()  # each of all that was read of a text
+    turned, met = set[Family](), set[Family]()  # as families are met first: they may attend along both axes later
     sides = {id(ids): ids for call in calls for ids in (call.queries, call.keys) if ids is not None}
     for ids in sides.values():
         first = ids[:1][ids[:1] >= 0]
-        if len(np.unique(row_of(first))) > 1 and len(np.unique(place_of(first))) == 1:
-            turned.update(families[family] for family in find_families(first))
+        read = {families[family] for family in find_families(first)}
+        n_rows, n_places = (len(np.unique(of(first))) for of in (row_of, place_of))
+        turned.update(read - met if n_rows > 1 == n_places else ())
+        met.update(read if n_rows > 1 or n_places > 1 else ())
     for call in calls:  # steps of such a text, in which rows are no texts
         is_read = any(families[family] in turned for family in find_families(call.keys))
         if is_read and len(np.unique(row_of(call.queries), axis=0)) < len(call.queries):

@@ -18,7 +18,7 @@ from jaxtyping import Bool
 from attnviz.display import escape_for_display, format_count
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.call import Call, PlaceIds
-from attnviz.models.capture.ids import Family, Store, family_of, place_of, row_of
+from attnviz.models.capture.ids import PLACE_BITS, Family, Store, family_of, place_of, row_of
 from attnviz.models.recording.groups import Group
 from attnviz.models.recording.joining import find_families, number_tokens
 from attnviz.records import Tokens, name_tokens
@@ -28,6 +28,7 @@ Pieces = tuple[str, ...]
 Text = Literal["tokens", "keys"]
 BOTH: tuple[Text, Text] = ("tokens", "keys")
 UNFIT = "Names were given that fit a window and no whole text: tokens are called by their places."
+ONCE = "Names were given once, for each of {} texts."
 MASK = "It is [batch, token], 1 for a token, 0 for padding."
 PADDING = "If some of them are padding, give attention_mask."
 
@@ -109,20 +110,21 @@ class AxisLabels(NamedTuple):
 def label(groups: Sequence[Group], names: Names, store: Store) -> Iterator[tuple[Group, list[AxisLabels]]]:
     """Yield each group with the sides of its rows. Raises InvalidRecord where names or attention_mask do not fit."""
 
-    @cache
-    def make(text: Text, *shape: int) -> PlaceIds:  # the text tells families apart
-        return np.asarray(store.seed(shape))
-
+    make = cache(lambda _, *shape: np.asarray(store.seed(shape)))  # the first tells families apart
     for group in groups:
         group.calls[:] = [call if call.keys is not None else _guess_sides(call, names, make) for call in group.calls]
     # What another text attends to is that of `keys`, also where a function runs an encoder, and then a decoder.
     sources = {family for group in groups if group.is_across for family in find_families(group.sides[1])}
-    asking = [group for group in groups if names.keys is None or sources.isdisjoint(find_families(group.sides[0]))]
-    n_named = len({group.number for group in asking if names.matches_length("tokens", group.shape[2])})
+    found, bearers = list[tuple[Group, list[AxisLabels]]](), defaultdict[object, set[object]](set)
     for _, of_pass in groupby(groups, key=lambda group: group.number):
         several = list(of_pass)
-        labels = PassLabels(several, names, store.families, n_named, sources)
-        yield from ((group, labels.label(group)) for group in several)
+        labels = PassLabels(several, names, store.families, sources, bearers)
+        found += [(group, labels.label(group)) for group in several]
+    for group, sides in found:
+        ids = np.concatenate(group.sides[:2], axis=1)
+        n_texts = max(len(bearers[row]) for row in [-1, *(ids >> PLACE_BITS).ravel().tolist()])
+        once = ONCE.format(n_texts) if n_texts > 1 else ""
+        yield group, [side._replace(guess=" ".join(filter(None, (once, side.guess)))) for side in sides]
 
 
 def _guess_sides(call: Call, names: Names, make: Callable[..., PlaceIds]) -> Call:
@@ -146,9 +148,13 @@ def _guess_sides(call: Call, names: Names, make: Callable[..., PlaceIds]) -> Cal
 
 
 def count_windows(group: Group) -> tuple[list[int], int]:
-    """Tell which text each row of a group is of, and how many windows each has; 1: each row is a whole text."""
-    both = np.concatenate(group.sides[:2], axis=1)
-    texts = [int(row_of(ids[ids >= 0][0])) if (ids >= 0).any() else row for row, ids in enumerate(both)]
+    """Tell which text each row of a group is of, and how many windows each has; 1: each row is a whole text.
+
+    Queries may be the same for all texts, which their keys then tell apart.
+    """
+    both = (np.concatenate(sides, axis=1) for sides in (group.sides[:2], group.sides[1::-1]))
+    found = ([int(row_of(ids[ids >= 0][0])) if (ids >= 0).any() else row for row, ids in enumerate(of)] for of in both)
+    texts = max(found, key=lambda texts: len({*texts}))
     return texts, len(texts) // max(1, len({*texts}))
 
 
@@ -156,13 +162,12 @@ class PassLabels:
     """The names of one pass."""
 
     def __init__(
-        self, groups: Sequence[Group], names: Names, families: Sequence[Family], n_named: int, sources: Collection[int]
+        self, groups: Sequence[Group], names: Names, families: Sequence[Family], sources: Collection[int], bearers: Any
     ) -> None:
-        self._names, self._families, self._n_named, self._sources = names, families, n_named, sources
+        self._names, self._families, self._sources, self._bearers = names, families, sources, bearers
         calls = [(np.asarray(call.keys), call.attended) for group in groups for call in group.calls]
         of_keys = np.concatenate([keys.ravel() for keys, _ in calls])
         attended = np.concatenate([keys[attended] for keys, attended in calls])
-        self._read = np.concatenate([ids.ravel() for group in groups for ids in group.sides])
         self._padding = np.setdiff1d(of_keys[of_keys >= 0], attended)
         self._met: dict[int, tuple[int, int, str]] = {}  # of families: rows, places, and where they were met first
         for place, ids in ((group.place, ids) for group in groups for ids in group.sides):
@@ -227,10 +232,6 @@ class PassLabels:
         """Say what the queries and keys of each row are called."""
         queries, keys = group.sides[:2]
         texts, n_windows = count_windows(group)
-        n_texts = len({*texts, *row_of(keys[keys >= 0]).tolist()})  # one may only be attended to by another
-        once = any(rows is not None and len(rows) == 1 for rows in (self._names.tokens, self._names.keys))
-        apart = (self._n_named, "passes"), (n_texts if once else 1, "texts")
-        said = [f"Names were given once, for each of {n} {what}." for n, what in apart if n > 1]
         attended, attends = (np.any([call.attendable.any(axis) for call in group.calls], axis=0) for axis in (1, 2))
         kept_keys = np.where(keys >= 0, ~np.isin(keys, self._padding), attended)
         # Of what is no token, as queries that are learned, some may be room: as many as the longest text asks.
@@ -240,10 +241,10 @@ class PassLabels:
         real = [ids[(ids >= 0) & there].tolist() for ids, there in zip(keys, kept_keys, strict=True)]
         rows, n_keys = self._names.tokens or (), group.shape[3]
         is_short = any(self._names.matches_length(text, n_keys) for text in BOTH) and n_keys not in self._whole
-        if n_windows > 1 and [*map(len, real)] == [*map(len, rows)]:
+        are_listed = n_windows > 1 and [*map(len, real)] == [*map(len, rows)]
+        guess = UNFIT if n_windows > 1 and is_short and not are_listed else ""
+        if are_listed:
             self._called.update(zip(chain(*real), chain(*rows), strict=True))
-        elif n_windows > 1 and is_short:
-            said.append(UNFIT)
         found = []
         for row, text in enumerate(texts):
             same = np.array_equal(queries[row], keys[row])
@@ -252,7 +253,7 @@ class PassLabels:
             of_queries = of_keys if same else self._call(queries[row], kept, n_windows, text)
             grid = self._names.grid if of_keys.pieces in (self._names.keys or ()) else None
             window = (texts[:row].count(text), n_windows) if n_windows > 1 else ()
-            found.append(AxisLabels(of_queries, of_keys, kept, kept_keys[row], " ".join(said), grid, text, *window))
+            found.append(AxisLabels(of_queries, of_keys, kept, kept_keys[row], guess, grid, text, *window))
         return found
 
     def _call(self, ids: PlaceIds, kept: Bool[np.ndarray, " token"], n_windows: int, text: int | None = None) -> Tokens:
@@ -290,9 +291,6 @@ class PassLabels:
         every = token - place_of(token) + np.arange(n)
         real = ~np.isin(every, self._padding)
         rows, fits = getattr(self._names, text), self._names.matches_length
-        met = real & np.isin(every, self._read)
-        if rows is not None and not of.n_more and len(rows[row % len(rows)]) == met.sum():
-            real = met  # as where a text was packed, and its padding is of no token since
         ranks = (real.cumsum() - real).tolist()  # among those that are no padding
         called = list(map(str, ranks))
         if of.is_new:
@@ -314,6 +312,8 @@ class PassLabels:
                 given = tuple(compress(given, [*real, True]))
             if len(given) == own.sum() or (is_grown and len(given) <= own.sum() + 1):
                 called = [given[rank] if rank < len(given) else f"⟨{rank}⟩" for rank in ranks]
+                self._bearers[text, row % len(rows)] |= {(id(of), row)} if not of.is_mixed else {*()}
+                self._bearers[token >> PLACE_BITS] = self._bearers[text, row % len(rows)]
             elif are_theirs:  # else they are of others
                 problem = f"{format_count(len(given), 'names')} in {text}, but {there} is of {own.sum()}"
                 raise InvalidRecord(problem, hint=PADDING)

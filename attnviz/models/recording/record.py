@@ -87,13 +87,15 @@ def record(  # noqa: PLR0913 - each is an option of its own
     where a function calls layers one by one, are the layers of one pass; the same module again is another pass.
     Rows of a batch stand in the order in which the texts were read, also where the model sorts them. A text that a
     module reads several times, as under guidance in a diffusion, is as many texts. Inside a model that is known of
-    states that cat, repeat or an index has put together.
+    states that a module with others in it reads.
 
     What the outermost module reads are tokens: words [text, token], or states [text, token, d]. What has no axis of
     tokens beside these, such as lengths [text] or a vector [text, d], is one token of each text. Where a module gives
     the numbers of the last axis features of their own, as those of a series [text, time] or of a table, each is one.
     States of more axes, as patches of frames [text, frame, patch, d], are tokens once a linear map or a norm reads
-    their last axis.
+    their last axis; what becomes rows of a batch, as patches of an image do, stays of its text. Texts, or images
+    [channel, y, x], that stand in a list are rows as those of a batch. Words that a model finds itself, as those that
+    came back from NumPy, are called ⟨new 0⟩.
 
     States of a recurrence, also of a cell written by hand, are called by the token that was read last. Scores that are
     made of pairs of tokens, such as sums and distances, are of both. Where no module is at work, as in the cells of a
@@ -104,7 +106,7 @@ def record(  # noqa: PLR0913 - each is an option of its own
     `tokens` names the pieces of one text, or of each text of a batch in a list of lists, also where these stand one
     after another on one axis and attend as windows, as the graphs of a batch do; without it, tokens are called by their
     positions. `keys` names what cross-attention attends to, and what the encoder of an encoder-decoder reads. The
-    pieces count as separated by one space; none counts as a marker of the model. Where several passes bear names that
+    pieces count as separated by one space; none counts as a marker of the model. Where several texts bear names that
     were given once, their facts say so.
 
     As `keys`, an `attnviz.Grid` names the patches of an image, in self-attention, too.

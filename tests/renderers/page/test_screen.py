@@ -106,7 +106,7 @@ def test_words_have_the_colour_of_what_they_receive_where_nothing_is_answered(sh
     """Markers receive most of it, and are no words."""
     weights = np.tile(np.array([0.7, 0.05, 0.2, 0.05]), (1, 2, 4, 1))
     of = report(record(weights, tokens("[CLS]", "a", "b", "c", special=("[CLS]",))))
-    page = shown(replace(of, hint="Named so. · Over 64 reviews: itself 0.0 · first token 0.1"))
+    page = shown(replace(of, hint=("Named so.", "Over 64 reviews: itself 0.0", "first token 0.1")))
     assert page.page.locator("p", has_text="Over 64").inner_text() == "Over 64 reviews: itself 0.0 · first token 0.1"
     tints = page.page.locator(".sentence .word").evaluate_all(TINTS)
     assert [alpha for *_, alpha in tints] == pytest.approx([0, 0.125, 0.5, 0.125], abs=1e-3)
