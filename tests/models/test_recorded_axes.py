@@ -506,6 +506,13 @@ def test_texts_beside_each_other_go_on_from_a_memory(n_texts: int) -> None:
         np.testing.assert_allclose(found.weights[0, 0, 5:], right, atol=1e-6)
 
 
+def by_einsum(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Of one key einsum has nothing to sum up, and multiplies element by element."""
+    query, key, value = (side.view(*side.shape[:2], 2, 8) for side in (query, key, value))
+    weights = torch.einsum("bqhd,bkhd->bhqk", query, key).softmax(-1)
+    return torch.einsum("bhqk,bkhd->bqhd", weights, value).flatten(2)
+
+
 @pytest.mark.parametrize("n_texts", [1, 2])
 @pytest.mark.parametrize("sizes", [(-1,), (-1, 1), (1, -1)], ids=["text", "text, token", "token, text"])
 @pytest.mark.parametrize("kind", ["a module", "a function", "a function that calls maps"])
@@ -521,9 +528,9 @@ def test_layers_in_one_function_over_a_cache(kind: str, sizes: tuple[int, ...], 
         states = torch.embedding(table, words).view(n_texts, 1, 16)
         for layer, sides in enumerate(layers):
             query, *read = sides(states).chunk(3, dim=-1)
-            key, value = cache[layer] = [torch.cat(both, 1) for both in zip(cache[layer], read, strict=True)]
-            states = states + (query @ key.mT).softmax(-1) @ value
-            states = states + (states @ memory.mT).softmax(-1) @ memory
+            cache[layer] = [torch.cat(both, 1) for both in zip(cache[layer], read, strict=True)]
+            states = states + attend(query, *cache[layer])
+            states = states + attend(states, memory, memory)
 
     def translate() -> None:
         other = torch.tensor([[2, 7, 2], [5, 5, 9]])[:n_texts]
@@ -531,29 +538,11 @@ def test_layers_in_one_function_over_a_cache(kind: str, sizes: tuple[int, ...], 
         for words in torch.tensor([[3, 8], [9, 4], [1, 6]])[:, :n_texts]:
             model(words.view(sizes), memory)
 
+    attend, n_heads = (by_einsum, 2) if kind == "a function" else (by_softmax, 1)
     model = Module(write) if kind == "a module" else partial(write, None)
     maps = recorded(translate, tokens=[*map(list, names)])
-    assert [one.weights.shape for one in maps] == [(2, 1, 3, 3)] * 2 * n_texts
+    assert [one.weights.shape for one in maps] == [(2, n_heads, 3, 3)] * 2 * n_texts
     assert called(maps) == " ".join([*names, *(f"{name}/012" for name in names)])
-
-
-@pytest.mark.parametrize("n_texts", [1, 2])
-@pytest.mark.parametrize("n_read", [1, 2])
-def test_a_cache_that_begins_with_one_word(n_texts: int, n_read: int) -> None:
-    """Of one key einsum has nothing to sum up, and multiplies element by element."""
-
-    def forward(own: Any, words: Tensor) -> Tensor:
-        query, *read = own.sides(own.words(words)).unflatten(-1, (3, 2, 8)).unbind(2)
-        key, value = own.cache = [torch.cat(both, 1) for both in zip(own.cache, read, strict=True)]
-        weights = torch.einsum("bqhd,bkhd->bhqk", query, key).softmax(-1)
-        return torch.einsum("bhqk,bkhd->bqhd", weights, value)
-
-    empty = torch.zeros(n_texts, 0, 2, 8)
-    model = Module(forward, words=nn.Embedding(30, 16), cache=[empty, empty], **linears(sides=48))
-    words, names = torch.arange(n_read * n_texts).view(n_read, n_texts, 1), [list("abc"), list("ABC")][:n_texts]
-    maps = recorded(lambda: [model(word) for word in words], tokens=[of_text[:n_read] for of_text in names])
-    assert called(maps) == " ".join(["abc"[:n_read], "ABC"[:n_read]][:n_texts])
-    assert [one.weights.shape for one in maps] == [(1, 2, n_read, n_read)] * n_texts
 
 
 def reader(pool: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> Any:
