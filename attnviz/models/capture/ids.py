@@ -6,7 +6,6 @@ nothing, and whatever a model does to the order of numbers is done to their ids,
 comes of several tokens gets the id of a new one, whose family says that it is a mixture.
 """
 
-import math
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -94,7 +93,7 @@ class Store:
     def __init__(self) -> None:
         self._known: dict[int, tuple[weakref.ref[Tensor], Known]] = {}
         self.families: list[Family] = []
-        self.n_before = math.inf  # of them, that were read before this pass; in no module all were
+        self.n_before = float("inf")  # of them, that were read before this pass; in no module all were
         self._mixed: dict[object, Ids] = {}  # by what was mixed: the same tokens are the same mixture again
         self._pairs: dict[int, tuple[Ids, Ids, Ids]] = {}  # by family, tokens that are made of two, and these
         self.taken_back: set[int] = set()  # ids of words that were tried, and that a cache lost again

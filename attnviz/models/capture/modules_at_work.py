@@ -3,7 +3,6 @@
 A path is the name of a module within the outermost one; numbers in it may be those of layers or heads.
 """
 
-import math
 import re
 import weakref
 from collections import defaultdict
@@ -146,7 +145,7 @@ class ModulesAtWork:
         places = (place for place, (each, _) in enumerate(self.calls) if each is module)
         # What failed further in has not left: it goes together with the module around it.
         del self.calls[max(places, default=len(self.calls)) :]
-        self.store.n_before = self.store.n_before if self.calls else math.inf
+        self.store.n_before = self.store.n_before if self.calls else float("inf")
 
     def note_attention(self) -> int:
         """Count one more attention, and return its number."""
