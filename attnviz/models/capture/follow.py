@@ -47,6 +47,7 @@ MOVES = SHAPED | {
 CHOICES = {"index", "indices", "mask", "condition", "lengths", "batch_sizes"}  # arguments that say which numbers
 VALUES = {"self", "other", "value", "padding_value"}  # arguments that are numbers, also where they are no tensors
 REPEATING = {"cat", "repeat", "index", "index_select", *SHAPED}  # rows, where texts have one number, or are one
+COPYING = {"cat", "repeat", "index", "index_select"}  # rows of states
 TAKING = {"select", "slice", "split", "split_with_sizes", "chunk", "unbind", "index", "index_select", "gather"}
 COPIES = {"clone", "copy", "_to_copy", "detach", "lift_fresh", "_conj", "nan_to_num", "masked_fill"}
 RUNNING = {
@@ -302,7 +303,9 @@ class Follower:
                 own = softmax._replace(shape=shape, is_cut=softmax.is_cut or is_cut)
             if of.name in REPEATING and one is not None and one.ndim == 2 and result.dtype in WORDS:
                 one = self.store.tell_apart(one)
-            self.store.put(result, joined._replace(ids=one, softmax=own, columns=keys, allowed=seen, numbers=numbers))
+            is_copied = of.name in COPYING and result.ndim == 3 and not self.store.is_repeated(of.tensors[0])
+            known = joined._replace(ids=one, softmax=own, columns=keys, allowed=seen, numbers=numbers)
+            self.store.put(result, known._replace(is_copied=is_copied))
             if one is not None and of.function._schema.name.endswith("_") and result in self._parts:
                 self._write(result, one, joined.after)
 

@@ -67,6 +67,7 @@ class Known(NamedTuple):
     allowed: Bool[Tensor, "..."] | None = None  # which scores of a softmax let attention through; None: all
     numbers: Ids | None = None  # of what the outermost module was given, an id for each, if its last axis is of places
     since: int = 0  # the operator that first worked on them after they were taken out of others
+    is_copied: bool = False  # whether rows were just put together of others, so that texts may be there twice
 
     def turn(self) -> "Known":
         """Return what is known of the numbers with their last two axes in the other order."""

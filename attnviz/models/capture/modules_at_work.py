@@ -53,7 +53,7 @@ class ModulesAtWork:
         n_texts: Collection[int] = ()
         rows: dict[int, At] = {}  # of what stands in a list of texts, or of images
         tensors = [one for one in given if isinstance(one, Tensor) and one.is_floating_point()]
-        again = tensors[:1]
+        again = [one for one in tensors[:1] if (self.store.get(one) or NOTHING).is_copied]
         if not self.calls:
             known = self.store.get(next((one for one in given if isinstance(one, Tensor)), None))
             found = self._last_of_class.get(type(module))
