@@ -77,7 +77,6 @@ def compared(*sides: tuple[TextNumbers, ...], tolerance: float = 0.0) -> list[Di
     [
         ({"settings": {"text": ["another"]}}, "first: setting text: "),
         ({"settings": {"model": "random:2"}}, "first: setting model: multi:2 became random:2."),
-        ({"settings": {"width": 9}}, "first: setting width: not set became 9."),
         ({"inputs": {"texts": "0" * 64}}, "first: texts: sha256 "),
         ({"fingerprint": "0" * 64}, "first: fingerprint (of the defaults and the code): sha256 "),
         ({"command": "explain"}, "first: command: heatmap became explain."),
