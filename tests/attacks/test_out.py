@@ -48,22 +48,18 @@ def test_a_read_only_folder(tmp_path: Path) -> None:
 
 
 NO_FOLDERS = {
-    "a file": ("file", "file is not a folder. Choose another --out.", 2),
     "a device": ("/dev/null", "/dev/null is not a folder. Choose another --out.", 2),
     "300 characters": ("a" * 300, "File name too long", 74),
-    "below a file": ("file/below", "file is not a folder. Choose another --out.", 2),
     "a folder of the system": ("/proc/attention", "cannot make the folder /proc/attention", 74),
 }
 
 
 @pytest.mark.parametrize(("out", "said", "code"), NO_FOLDERS.values(), ids=NO_FOLDERS)
 def test_no_folder(out: str, said: str, code: int, run_here: RunHere, tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"mine")
     run = refused(run_here("vocab", "--out", out), said, code=code)
     assert len(run.err) < 400
     refused(run_here(*DRAW, "--out", out), said, code=code)
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
-    assert (tmp_path / "file").read_bytes() == b"mine"
+    assert [*tmp_path.iterdir()] == []
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 
 
