@@ -19,7 +19,6 @@ from tests.process import ROOT, Run, said_by
 DRAW = ("heatmap", "--text", "the cat sat", "--model", "dot", "--table", "none")
 RENDER = ("render", "attention.safetensors", "--table", "none")  # without torch, for runs that are processes
 SMALL = "tmpfs -o size=24k"  # less than one picture
-READ_ONLY = "tmpfs -o ro"
 
 
 def on_disk(kind: str, folder: Path, before: str = "true") -> tuple[Run, dict[str, str]]:
@@ -42,7 +41,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
 
 
 def test_a_read_only_folder(tmp_path: Path) -> None:
-    run, left = on_disk(READ_ONLY, tmp_path)
+    run, left = on_disk("tmpfs -o ro", tmp_path)
     refused(run, "cannot write to disk: Read-only file system", code=74)
     assert left == {}
 
