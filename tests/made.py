@@ -307,18 +307,11 @@ def pickled(file: Path) -> None:
     file.write_bytes(pickle.dumps(Bomb(file.with_name(TRACE))))
 
 
-def saved_by_torch(file: Path) -> None:
-    import torch
-
-    torch.save({"words.weight": Bomb(file.with_name(TRACE))}, file)
-
-
 # What may have become of a file that was good.
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "half": half,
     "a folder": a_folder,
     "pickle": pickled,
-    "torch's pickle": saved_by_torch,
     "empty": lambda file: file.write_bytes(b""),
     "no text": lambda file: file.write_bytes(b"\xff\xfe\x1b[31m" + bytes(64)),
     "nested": lambda file: file.write_bytes(b"[" * 100_000),

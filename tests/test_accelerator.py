@@ -16,7 +16,6 @@ from tests.test_emulated_device import COMMANDS, TEXT, assert_alike, run_on_both
 
 DEVICES = available()[1:]
 pytestmark = pytest.mark.skipif(not DEVICES, reason="needs a GPU, and ATTNVIZ_ACCELERATOR=1")
-MODEL_TEXT = "the acting saved the film but it was not good"
 LONG = " ".join([TEXT] * 60)
 MORE = {
     "a long text": ["heatmap", LONG, "--heads", "1", "--json"],
@@ -39,7 +38,7 @@ def test_a_command_gives_what_it_gives_on_the_cpu(name: str, tmp_path: Path) -> 
 def test_a_family_gives_what_it_gives_on_the_cpu(kind: str, tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason="needs transformers")
     model = saved(tmp_path / kind, kind)
-    asked = ["heatmap", MODEL_TEXT, "--model", str(model), "--json"]
+    asked = ["heatmap", "the acting saved the film but it was not good", "--model", str(model), "--json"]
     of_cpu, of_device = run_on_both(DEVICES[0], {kind: asked}, tmp_path)[kind]
     assert of_cpu[0] == of_device[0], (of_cpu[2], of_device[2])
     if of_cpu[0] == 0:

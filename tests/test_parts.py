@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -103,16 +104,10 @@ def test_a_fork_that_ends_takes_no_folder_of_its_parent(tmp_path: Path) -> None:
 
 
 MAKER = """
-import sys, time
+import sys
 from pathlib import Path
-from attnviz.store.folders import making
-folder, wait = Path(sys.argv[1]), float(sys.argv[2])
-with making(folder, lambda path: (path / "b").is_file()) as part:
-    if part is not None:
-        (part / "a").write_text(sys.argv[3])
-        (part / "b").write_text(sys.argv[3])
-        print("filled", flush=True)
-        time.sleep(wait)
+from tests.test_parts import make
+make(Path(sys.argv[1]), sys.argv[3], float(sys.argv[2]))
 print("done", flush=True)
 """
 
@@ -121,12 +116,14 @@ def is_whole(folder: Path) -> bool:
     return (folder / "b").is_file()
 
 
-def make(folder: Path, text: str = "text") -> bool:
-    """Whether there was anything to make."""
+def make(folder: Path, text: str = "text", wait: float = 0) -> bool:
+    """Whether there was anything to make, which is said, and waits before it is whole."""
     with making(folder, is_whole) as part:
         if part is not None:
             for name in ("a", "b"):
                 (part / name).write_text(text, encoding="utf-8")
+            print("filled", flush=True)
+            time.sleep(wait)
         return part is not None
 
 

@@ -81,7 +81,6 @@ def rewritten(change: Callable[[dict[str, Any]], object]) -> bytes:
     "data",
     [
         b"",
-        b"not a record",
         store.encode_record(RECORD)[:-1],
         bytes(save_tensors({"weights": np.zeros((1, 1, 1, 1), np.float32)})),
         bytes(save_tensors({"weights": np.zeros((1, 1, 1, 1), np.float32)}, metadata={"attnviz": "[" * 100_000})),

@@ -126,7 +126,6 @@ def test_code_of_its_own_is_not_run_where_the_library_has_the_model(
 # --- Files of a model that name code: kernels of the hub, modules beside the model, adapters. None is loaded ---
 
 
-WITH_KERNELS = "config.json"
 STUB = """
 import types
 def note(*asked, **more):
@@ -222,7 +221,7 @@ def test_settings_that_choose_code_are_dropped_at_every_depth() -> None:
         "scale_attn_weights": True,
     }
     part = chosen | sizes
-    found = drop_choices(part | {"text_config": part, "parts": [part, {"encoder": part}]}, Path(WITH_KERNELS))
+    found = drop_choices(part | {"text_config": part, "parts": [part, {"encoder": part}]}, Path(CONFIG))
     assert found == sizes | {"text_config": sizes, "parts": [sizes, {"encoder": sizes}]}
 
 
@@ -233,7 +232,7 @@ def test_weights_that_need_a_kernel_are_refused(at: tuple[str, ...]) -> None:
         for name in at:
             settings = {name: settings}
         with pytest.raises(InvalidModel, match=rf"config\.json says that its weights are quantized \({method}\)"):
-            drop_choices(settings, Path(WITH_KERNELS))
+            drop_choices(settings, Path(CONFIG))
 
 
 def test_weights_of_eight_bits_become_float32(tmp_path: Path) -> None:

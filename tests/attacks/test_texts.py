@@ -51,10 +51,9 @@ TEXTS = {
     "no glyphs": Text("नमस्ते \ue000 \U0010ffff", ["नमस्ते", "\ue000", "\U0010ffff"], ["□□□□", "□", "□"], has_boxes=True),
     "a long token": Text("x" * 5000 + " y", ["x" * 5000, "y"], ["x" * 23 + "…", "y"]),
 }
-CASES = pytest.mark.parametrize("case", TEXTS.values(), ids=TEXTS)
 
 
-@CASES
+@pytest.mark.parametrize("case", TEXTS.values(), ids=TEXTS)
 def test_tokens_where_they_stand_and_their_pictures(case: Text, run_here: RunHere, tmp_path: Path) -> None:
     """The document holds each token's own characters, its offsets lead to them, and each picture shows it."""
     run = worked(run_here("heatmap", "--text", case.text, "--model", "dot", "--json", "--format", "svg"))

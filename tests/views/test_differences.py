@@ -52,7 +52,6 @@ def test_where_nothing_differs_it_says_how_much_was_compared() -> None:
         (replace(NUMBER, layer=None, head=None, of="multi:2"), "a: entropy of multi:2 in a text: 1.25 became 1.5."),
         (Difference("setting text", "a", before="a b", after="c d"), "a: setting text: “a b” became “c d”."),
         (Difference("texts", "a", before="0" * 64, after="1"), "a: texts: sha256 00000000… became 1."),
-        (Difference("setting dpi", "a", before="40", after=None), "a: setting dpi: 40 became not set."),
     ],
 )
 def test_each_difference_is_one_sentence(difference: Difference, said: str) -> None:

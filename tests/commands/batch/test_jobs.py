@@ -139,12 +139,8 @@ IN_A_NAME = "write A-Z a-z 0-9 . _ - only, and a letter or digit first"
         ("{defaults: {max_tokens: 1}, jobs: [heatmap: , predict: ]}",
          "1:25: defaults.max_tokens: write a whole number that is at least 2, not 1"),
         # the matrix
-        ("jobs: [{heatmap: , matrix: {heads: []}}]",
-         "1:36: jobs[0].matrix.heads: write at least one, not an empty list"),
         ("jobs: [{heatmap: {heads: 3}, matrix: {heads: [1]}}]",
          "1:39: jobs[0].matrix.heads: is in heatmap too; write it once"),
-        ("jobs: [{heatmap: , matrix: {kernel: [1]}}]",
-         "1:29: jobs[0].matrix.kernel: no 'kernel' here. Did you mean 'keep'?"),
         # the names
         ("jobs: [{heatmap: , name: ../../x}]", f"1:26: jobs[0].name: '../../x' cannot be a name: {IN_A_NAME}"),
         ('jobs: [{heatmap: , name: "a\\n"}]', f"1:26: jobs[0].name: 'a\\n' cannot be a name: {IN_A_NAME}"),

@@ -23,7 +23,6 @@ PRAISE = "a wonderful film , moving and perfect . i loved every minute"
 BLAME = "a terrible , boring film . the worst acting , a waste of time"
 JUDGED = {"dataset": "sample", "split": "test"}
 FOUR = ("multi-2", "multi-4", "multi-8", "single")
-EVERY_MODEL = ["single", "multi:2", "multi:4", "multi:8"]
 
 
 def predictions(**settings: object) -> list[Any]:
@@ -40,7 +39,7 @@ def report(**settings: object) -> Report:
     return of.report(of.result(predict(**settings)))
 
 
-@pytest.mark.parametrize("model", EVERY_MODEL)
+@pytest.mark.parametrize("model", ["single", "multi:2", "multi:4", "multi:8"])
 def test_praise_and_blame(model: str) -> None:
     assert report(text=(PRAISE,), model=model).title.startswith(f"{model} says ‘positive’ (")
     found = predictions(text=(PRAISE, BLAME), model=model)

@@ -22,7 +22,6 @@ UNCOMPARED, HAS = (
 )
 LABELS = ("negative", "positive")
 ANSWERS = AnswerInfo.from_training(LABELS)
-MODEL_S_CONFIDENCE = "A probability is the model's confidence in its answer, not the truth of it."
 
 
 def said(positive: float, gold: int | None = None, *, name: str = "text", n_tokens: int = 9) -> Prediction:
@@ -62,7 +61,7 @@ def names(of: Report) -> list[str]:
 def notes(of: Report) -> list[str]:
     """Without the note that is always there."""
     *others, always = (note.text for note in of.notes)
-    assert always == MODEL_S_CONFIDENCE
+    assert always == "A probability is the model's confidence in its answer, not the truth of it."
     return others
 
 
