@@ -174,9 +174,9 @@ def _join_steps(calls: list[Call], store: Store) -> list[Call]:
     # Words that a model chose for all texts at once, [text], are no text: which is of which text their rows do not say.
     are_of_one = any(len(np.unique(of_step)) < len(of_step) for of_step in row_of(queries).T)
     # A word that asks again, of its own text or when it has asked elsewhere, does so in a further layer.
-    is_again = len(np.unique(queries[0])) < len(calls)
+    is_again, is_word = len(np.unique(queries[0])) < len(calls), queries.min() >= 0 and not is_state
     elsewhere = calls[1].after & ~(calls[0].after | 1 << calls[0].place)
-    if is_again and not is_state and (elsewhere or np.isin(queries, np.asarray(calls[0].keys)).all()):
+    if is_again and is_word and (elsewhere or np.isin(queries, np.asarray(calls[0].keys)).all()):
         return calls
     if is_again or is_state or are_of_one:
         queries = np.full_like(queries, NOBODY)
