@@ -26,7 +26,6 @@ LONG = "x" * 300
         ("render", "loop"),
         ("diff", "loop", "loop"),
         ("batch", "loop"),
-        ("diff", "loop", "--again"),
         ("heatmap", "--text", "a", "--out", "loop"),
         ("vocab", "--out", "loop/below"),
     ],
