@@ -40,7 +40,6 @@ def test_a_loop_of_links(args: tuple[str, ...], run_here: RunHere, tmp_path: Pat
     ("args", "code"),
     [
         (("diff", LONG, "made"), 2),
-        (("diff", LONG, "--again"), 2),
         (("diff", "made", "--again"), 3),  # of which a job has such a vocabulary
     ],
     ids=lambda given: " ".join(given).replace(LONG, "xxx") if isinstance(given, tuple) else str(given),
