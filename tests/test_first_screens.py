@@ -65,7 +65,6 @@ def test_lines_and_numbers_of_a_first_screen(
     [
         ("heatmap", REVIEW),
         ("heatmap", REVIEW[:25], "--causal", "--table", "heatmap", "--pick", "0.1"),
-        ("heatmap", LONG, "--causal", "--table", "heatmap", "--pick", "0.1"),
         ("heatmap", LONG, "--causal", "--table", "full", "--pick", "0.1"),
         ("heatmap", REVIEW, "--table", "heads", "--measure", "all"),
         ("compare", "single", "multi", "--dataset", "sample", "--split", "test"),

@@ -26,7 +26,6 @@ LONG = "x" * 300
         ("render", "loop"),
         ("diff", "loop", "loop"),
         ("batch", "loop"),
-        ("diff", "loop", "--again"),
         ("heatmap", "--text", "a", "--out", "loop"),
         ("vocab", "--out", "loop/below"),
     ],
@@ -41,7 +40,6 @@ def test_a_loop_of_links(args: tuple[str, ...], run_here: RunHere, tmp_path: Pat
     ("args", "code"),
     [
         (("diff", LONG, "made"), 2),
-        (("diff", LONG, "--again"), 2),
         (("diff", "made", "--again"), 3),  # of which a job has such a vocabulary
     ],
     ids=lambda given: " ".join(given).replace(LONG, "xxx") if isinstance(given, tuple) else str(given),

@@ -19,7 +19,6 @@ MISTAKES = (
     # commands and options
     ("help heatmpa", "Did you mean 'heatmap'"),
     ("heatmap 'a b' --hads 8", "--heads"),
-    ("heatmap 'a b' --modle multi", "--model"),
     ("heatmap the cat sat", 'Such as: attnviz heatmap "the cat sat on the mat"'),
     ("compare", "Missing argument MODELS. Such as: attnviz compare single multi"),
     ("render", "Missing argument FILE. Such as: attnviz render weights.npy"),

@@ -90,7 +90,6 @@ def test_keys_that_are_all_drawn_hide_nothing() -> None:
 @pytest.mark.parametrize(
     ("maps", "spec", "says"),
     [
-        (random_maps("a"), DROPPED, "--drop-first leaves none of 1 token"),
         (MARKERS_ALONE, FigureOptions(hide_special=True), "--hide-special leaves none of 2 tokens"),
         (cross_maps(2, 1), DROPPED, "--drop-first leaves none of 1 key"),
         (cross_maps(1, 2), DROPPED, "--drop-first leaves none of 1 query"),

@@ -128,7 +128,6 @@ IN_A_NAME = "write A-Z a-z 0-9 . _ - only, and a letter or digit first"
         ("jobs:\n- heatmap:\n  heads: 3", "3:3: jobs[0].heads: no 'heads' here. There are name, heatmap, matrix."),
         ("jobs: [compare: ]", "1:16: jobs[0].compare: models is missing"),
         # the settings: what values may be is in tests/test_option_values.py
-        ("jobs: [heatmap: {hads: 3}]", "1:18: jobs[0].heatmap.hads: no 'hads' here. Did you mean 'heads'?"),
         ("jobs: [heatmap: {json: true}]",
          "1:18: jobs[0].heatmap.json: 'json' is for the command line; a batch decides it"),
         ("jobs: [heatmap: {heads: eight}]", "1:25: jobs[0].heatmap.heads: write a whole number, not 'eight'"),
