@@ -72,7 +72,7 @@ def test_a_sentence_that_was_written_is_the_words_that_were_read(shown: Open) ->
     weights = np.tile(np.array([[1.0, 0, 0], [0.9, 0.1, 0], [0.1, 0, 0.9]]), (1, 1, 1, 1))
     page = shown(report(record(weights, tokens("a", "very", "kind"), made_by=made_by)), "query=2")
     assert page.page.locator(".sentence .word").all_inner_texts() == ["a", "very", "▸ kind"]
-    assert page.readout == "▸ kind looks at itself (1 head)."
+    assert page.readout == "▸ kind looks at itself (0.0)."
     assert page.page.locator(".heads .caption").inner_text().endswith("▸ film → ▸ kind 90\u00a0%")
 
 
