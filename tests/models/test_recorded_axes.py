@@ -371,7 +371,7 @@ CACHED = [(IDS[None, :3], 0), (IDS[None, 3:4], 3), (IDS[None, 4:5], 4)]
         (by_places_and_time, [(drawn(1, 2, 3, 2, 3), IDS[:2])], "abcdef ABCDEF", "abcdef ABCDEF"),
         (by_list, [([*drawn(5, 2, 3, 16)], "pad")], "abc xyz", "abc xyz"),
         (by_list, [([IDS[:3], IDS[3:6]], "words")], "abc xyz", "abc xyz"),
-        (lambda own, x: own.layer(own.cut(torch.stack(x)).flatten(2).mT), [([*drawn(5, 2, 3, 4, 2)],)], *["ab xy"] * 2),
+        (lambda own, x: own.layer(x[0] + x[1]), [([OF_TWO, drawn(9, 2, 5, 16)],)], *["abcde vwxyz"] * 2),
         (by_patches, [(drawn(5, 2, 3, 4, 8),)], "abcdefgh stuvwxyz", "abcd efgh stuv wxyz"),
         (by_categories, [(IDS[:6].view(2, 3).float(),)], "abc xyz", "abc xyz"),
         (by_stretches, [(drawn(5, 2, 10),)], "abc xyz", "abc xyz"),

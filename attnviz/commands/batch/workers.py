@@ -181,4 +181,5 @@ def _is_as_made(file: File, folder: Path) -> bool:
 
 def _describe_failure(job: Job, error: str, disk_failed: bool = False) -> Done:
     """Describe a failed job, with its settings: `diff --again` tries the same."""
-    return Done(Entry(job.name, job.command, job.settings, "", {}, (), (), (), error=error), "failed", disk_failed)
+    entry = Entry(job.name, job.command, job.settings, "", {}, (), (), (), error=error)
+    return Done(entry, "failed", disk_failed)

@@ -59,7 +59,8 @@ def compare_rows(comparison: Comparison) -> Iterator[Row]:
     for measure in comparison.measures:
         of = measure.name, measure.unit, "all heads of a layer" if measure.level == "layer" else "each head"
         for row in comparison.results[measure.name]:
-            yield (*of, row["model"] or "uniform attention", *(row[name] for name in NUMBERS), row["no_interval"] or "")
+            numbers = (row[name] for name in NUMBERS)
+            yield (*of, row["model"] or "uniform attention", *numbers, row["no_interval"] or "")
 
 
 def _measures(comparison: Comparison, named: Sequence[str]) -> Iterator[Table]:

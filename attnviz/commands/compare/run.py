@@ -50,7 +50,8 @@ def compare(spec: CompareSpec, inputs: Inputs) -> Events:
             raise InvalidText(f"none of {', '.join(model.name for model in models)} reads the text: {UNKNOWN_WORDS}")
         if blind := [model.name for model in models if model.name not in {each.name for each, _ in reading}]:
             models, answered = map(list, zip(*reading, strict=True))
-            yield Progress(0, len(documents), "texts", notices=(f"leaving out {', '.join(blind)}: {UNKNOWN_WORDS}",))
+            said = f"leaving out {', '.join(blind)}: {UNKNOWN_WORDS}"
+            yield Progress(0, len(documents), "texts", notices=(said,))
         names = [model.name for model in models]
         right = [_judge(model, found, len(documents)) for model, found in zip(models, answered, strict=True)]
         choice = EVERY if len(documents) == 1 else MEASURED
@@ -79,7 +80,8 @@ def compare(spec: CompareSpec, inputs: Inputs) -> Events:
         theory = theory_blocks(n_tokens, width, spec.kernel) if spec.theory else ()
         report = compare_report(whole, pictures, scales, theory, spec)
         pairs = zip(measured.last, whole.slugs, strict=True) if len(documents) == 1 else ()
-        drawn = yield from drawing.write(report, inputs.out, {f"{slug}.safetensors": maps for maps, slug in pairs})
+        records = {f"{slug}.safetensors": maps for maps, slug in pairs}
+        drawn = yield from drawing.write(report, inputs.out, records)
         means = {measure.name: [whole.mean(name, measure.name) for name in names] for measure in whole.measures}
         yield replace(drawn, rows=tuple(compare_rows(whole)), numbers=(TextNumbers(whole.texts, means, of=names),))
 

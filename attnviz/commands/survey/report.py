@@ -162,7 +162,8 @@ def _probes_table(survey: Survey) -> Table:
     probes = (survey.facts or ModelFacts()).probes
     rows = [(*of, *scores) for of, *scores in zip(survey.info.heads, *probes.values(), strict=True)] if probes else []
     title = "Random tokens that come twice, and lists out of order: shares of attention"
-    return Table("probes", title, "facts", tuple(map(Column, ("layer", "head", *probes))), tuple(rows), is_detail=True)
+    columns = tuple(map(Column, ("layer", "head", *probes)))
+    return Table("probes", title, "facts", columns, tuple(rows), is_detail=True)
 
 
 def _extremes(survey: Survey, top: int, telling: Sequence[heads.Head]) -> Iterator[Table]:

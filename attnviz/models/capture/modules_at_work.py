@@ -101,22 +101,21 @@ class ModulesAtWork:
 
         `n_texts`: of what is read beside it. What has as many rows without an axis of tokens is one token of each text.
         `at`: its place among what the module reads. `row`: its place in a list of texts, each of which is a row as in a
-        batch, and how many these are. What has several rows itself is an image [channel, y, x].
+        batch, and how many these are. What has several rows itself is a batch.
         """
         if tensor.is_nested or type(tensor) is not Tensor or torch._C._get_tracing_state() is not None:
             return
         known, shape, place = self.store.get(tensor) or NOTHING, tensor.shape, (type(module), at)
         is_new = not is_learned(tensor) and known.ids is None and not known.after
-        is_image = row is not None and tensor.ndim == 3 and len(tensor) > 1
-        if tensor.is_floating_point() and is_new and not is_image and tensor.ndim in self._find_axes(module):
+        if tensor.is_floating_point() and is_new and tensor.ndim in self._find_axes(module):
             tokens = (len(tensor), 1) if tensor.ndim == 2 and len(tensor) in n_texts else shape[:-1]
             ids = self.store.seed_beside(known.move(lambda of: of[..., 0]).numbers, tokens, row)
             ids = ids.reshape(*shape[:-1], 1).expand(shape)
             is_given = not self.calls and shape.numel() <= MAX_NUMBERS
             self.store.put(tensor, Known(ids, numbers=self.store.seed(shape) if is_given else None))
-        elif tensor.is_floating_point() and (tensor.ndim > 3 or is_image) and known is NOTHING and not self.calls:
+        elif tensor.is_floating_point() and tensor.ndim > 3 and known is NOTHING and not self.calls:
             # Frames and patches may become rows, each still of its film or image.
-            films = self.store.seed((1 if is_image else len(tensor), 1), at=row)
+            films = self.store.seed((len(tensor), 1), at=row)
             self.store.put(tensor, Known(None, numbers=films.reshape(-1, *(1,) * (tensor.ndim - 1)).expand(shape)))
         elif tensor.dtype in WORDS and 1 <= tensor.ndim <= 3 and not why_unreadable([tensor]):
             tokens = (len(tensor), 1) if tensor.ndim == 1 and len(tensor) in n_texts else shape

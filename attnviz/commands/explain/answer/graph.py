@@ -36,7 +36,8 @@ def draw_answer(found: Explanation) -> Graph:
         head = graph.add_head(look, words.describe_contribution(found.tokens, target, look), f"{written:+.2f}")
         does = f"writes {written:+.2f}, reads {words.quote_word(found.tokens, look['key'])}, {words.name_reason(look)}"
         graph.connect(head, top, kind, abs(written) / most, does, (found.logit, found.logit + look["removal"]))
-        graph.connect(graph.add_word(look["key"]), head, kind, abs(taken) / most, f"takes {taken:+.2f} there")
+        said = f"takes {taken:+.2f} there"
+        graph.connect(graph.add_word(look["key"]), head, kind, abs(taken) / most, said)
         graph.follow(looks)
     legend: dict[EdgeKind, str] = {"for": f"writes for {answer}, as thick as what it writes", "against": "against"}
     return graph.finish({**legend, "looks": LOOKS, "because": BECAUSE})
@@ -67,7 +68,8 @@ class _GraphBuilder:
 
     def add_head(self, look: Look, said: str, note: str = "") -> object:
         layer, key = look["layer"], (look["head"], look["query"])
-        return self.add(key, GraphNode(key[0], layer, f"layer {layer}", said, key[1], tuple(look["weights"]), note))
+        node = GraphNode(key[0], layer, f"layer {layer}", said, key[1], tuple(look["weights"]), note)
+        return self.add(key, node)
 
     def connect(
         self, source: object, target: object, kind: EdgeKind, share: float, said: str, knock_out: Sequence[float] = ()

@@ -128,7 +128,8 @@ def _heads_table(found: Explanation) -> Table:
         rows.append((look["head"], read, mostly, look["written"], -look["removal"], because))
     names = "head", "reads", "mostly", "writes", "lost without it", "looks there because of"
     title = f"logits of {quote_answer(answer)}{' over its rival' if against else ''}; above 0: for it"
-    return Table("answer", title, "answer", tuple(Column(name, digits=2) for name in names), tuple(rows), more=MORE)
+    columns = tuple(Column(name, digits=2) for name in names)
+    return Table("answer", title, "answer", columns, tuple(rows), more=MORE)
 
 
 def _shares_table(look: Look) -> Table:
