@@ -664,7 +664,7 @@ def test_hops_of_a_memory_network_are_all_seen() -> None:
 
 
 def test_gates_and_soft_words_are_none_of_ours() -> None:
-    """Nor are weights of points that each token chose for itself, or that were masked and no longer sum to one."""
+    """Nor are weights that were masked and no longer sum to one."""
 
     def mix_experts(own: Any, states: Tensor) -> Any:
         gates = own.gate(states).softmax(-1)  # token, expert
@@ -675,6 +675,10 @@ def test_gates_and_soft_words_are_none_of_ours() -> None:
         mixed = functional.layer_norm(torch.stack([expert(states[None]) for expert in own.experts], 2), (16,))
         return torch.einsum("tne,tned->tnd", gates, own.experts[0](mixed))
 
+    def choose_experts(own: Any, states: Tensor) -> Any:
+        gates, chosen = own.gate(states).softmax(-1).topk(2)
+        return (functional.one_hot(chosen, 3) * (gates / gates.sum(-1, keepdim=True)).unsqueeze(-1)).sum(1)
+
     def mix_layers(own: Any, states: Tensor) -> Any:
         return torch.einsum("l,ld->d", own.mix.softmax(0), own.gate(states))
 
@@ -684,12 +688,10 @@ def test_gates_and_soft_words_are_none_of_ours() -> None:
         return SDPA(layers, layers, layers) + SDPA(wide, wide, wide)[:, 0]  # by its parts, and as a kernel
 
     experts = nn.ModuleList(nn.Linear(16, 16) for _ in range(3))
-    sample = partial(functional.grid_sample, grid=drawn(8, 1, N, 3, 2), align_corners=False)
     for model in (
         Module(mix_experts, experts=experts, **linears(gate=3)),
         Module(mix_experts_of_each_token, experts=experts, **linears(gate=3)),
-        # points between pixels, as in Deformable DETR (Zhu et al. 2021)
-        Module(lambda own, x: (sample(x.mT.view(1, 16, 1, N)) * own.gate(x).softmax(-1)).sum(-1), **linears(gate=3)),
+        Module(choose_experts, **linears(gate=3)),
         Module(lambda own, x: own.gate(x).softmax(-1) @ own.words.weight, words=nn.Embedding(N, 16), **linears(gate=N)),
         Module(lambda _, states: (states @ states.mT).softmax(-1) * torch.ones(N, N).tril() @ states),
         Module(mix_layers, mix=nn.Parameter(drawn(8, N)), **linears(gate=16)),

@@ -495,6 +495,8 @@ def test_the_outermost_module_reads_tokens_also_if_nothing_in_it_is_learned() ->
 def test_names_that_go_by_how_many_tokens_there_are_are_a_guess() -> None:
     lost = Module(lambda _, states: by_softmax(*[torch.from_numpy(states.numpy())] * 3))
     assert "which tokens they are of is not known" in recorded(lambda: lost(STATES))[0].provenance.facts.guess
+    asking = Module(lambda _, states: by_softmax(states, *[torch.from_numpy(states.numpy())] * 2))
+    assert "which tokens they are of is not known" in recorded(lambda: asking(STATES))[0].provenance.facts.guess
 
 
 def test_queries_and_keys_that_a_text_has_none_of_are_left_out() -> None:

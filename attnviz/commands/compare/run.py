@@ -50,8 +50,7 @@ def compare(spec: CompareSpec, inputs: Inputs) -> Events:
             raise InvalidText(f"none of {', '.join(model.name for model in models)} reads the text: {UNKNOWN_WORDS}")
         if blind := [model.name for model in models if model.name not in {each.name for each, _ in reading}]:
             models, answered = map(list, zip(*reading, strict=True))
-            said = f"leaving out {', '.join(blind)}: {UNKNOWN_WORDS}"
-            yield Progress(0, len(documents), "texts", notices=(said,))
+            yield Progress(0, len(documents), "texts", notices=(f"leaving out {', '.join(blind)}: {UNKNOWN_WORDS}",))
         names = [model.name for model in models]
         right = [_judge(model, found, len(documents)) for model, found in zip(models, answered, strict=True)]
         choice = EVERY if len(documents) == 1 else MEASURED

@@ -207,15 +207,14 @@ class Rule:
         if self._store.is_nobodys(ids):  # a memory, or vectors of experts: which of them, numbers do not tell
             return is_plain and n_keys > 1 and weights.ndim > 2 and is_distribution(weights, known)
         if ids is None:
-            # Rows of more keys than there were have been put together anew, as in Longformer. And scores of one token
-            # have read nothing of what they weigh, such as experts, or points between others; nor do numbers tell.
-            is_anew = softmax is not None and softmax.is_cut and n_keys > softmax.n_keys
-            is_of_one = known.ids is not None and known.columns is None and not self._store.varies(known.ids, -1)
-            if is_anew or (is_of_one and softmax is not None):
-                self._note("", "pieces" if is_anew else "depth")
+            if softmax is not None and softmax.is_cut and n_keys > softmax.n_keys:
+                self._note("", "pieces")  # rows of more keys than it had were put together anew, as in Longformer
                 return False
             fits = softmax is None or len(softmax.shape) < 3 or weights.ndim > 2
-            if not fits or (known.ids is not None and softmax is None):
+            # Scores of one token, for whole numbers that nothing is known of, are those of the experts that it chose.
+            are_of_one = known.columns is None and not self._store.varies(known.ids, -1)
+            is_chosen = are_of_one and bool((values == values.round()).all())
+            if not fits or (known.ids is not None and (softmax is None or is_chosen)):
                 return False
         elif not self._store.varies(ids, -2):
             return n_keys == 1 and is_plain and (known.columns is not None or is_single(ids))

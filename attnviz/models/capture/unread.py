@@ -30,7 +30,7 @@ KINDS = {
     "changed": "attention whose weights were changed before the values",
     "mixing": "what mixes tokens otherwise, and so has no weights that sum to 1",
     "pieces": "softmaxes over scores in pieces, which were not multiplied with values as they were",
-    "depth": "attention to what is of no other token, such as several layers, experts or points between pixels",
+    "depth": "attention to several states of one token, as of several layers",
     "kernels": "attention in kernels that keep their weights",
     "threads": "modules that ran in another thread",
     "failed": "operators that could not be followed",

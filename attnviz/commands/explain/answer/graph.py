@@ -36,8 +36,7 @@ def draw_answer(found: Explanation) -> Graph:
         head = graph.add_head(look, words.describe_contribution(found.tokens, target, look), f"{written:+.2f}")
         does = f"writes {written:+.2f}, reads {words.quote_word(found.tokens, look['key'])}, {words.name_reason(look)}"
         graph.connect(head, top, kind, abs(written) / most, does, (found.logit, found.logit + look["removal"]))
-        said = f"takes {taken:+.2f} there"
-        graph.connect(graph.add_word(look["key"]), head, kind, abs(taken) / most, said)
+        graph.connect(graph.add_word(look["key"]), head, kind, abs(taken) / most, f"takes {taken:+.2f} there")
         graph.follow(looks)
     legend: dict[EdgeKind, str] = {"for": f"writes for {answer}, as thick as what it writes", "against": "against"}
     return graph.finish({**legend, "looks": LOOKS, "because": BECAUSE})
