@@ -66,8 +66,7 @@ def read_inputs(models: Sequence[ModelReference], text: TextOptions, *, every: b
     """
     folder = None if out is None else store.check_output_folder(out)
     memory = max((model.spec.max_memory for model in models), default=4.0)
-    reads_all = any(model.learns_from_texts for model in models)
-    corpus = load_corpus(text, memory, only_index=not reads_all)
+    corpus = load_corpus(text, memory, only_index=not any(model.learns_from_texts for model in models))
     documents = corpus.choose(text.index, every=every)
     notices = (said for model in models for said in model.find_notices([each.text for each in documents]))
     corpus = replace(corpus, notices=tuple(dict.fromkeys((*corpus.notices, *notices))))

@@ -91,7 +91,7 @@ def group_calls(calls: Sequence[Call], watching: Capture, choice: LayersAndHeads
     turned = _turn(calls, watching.store.families)
     for call in sorted(join_calls(turned, watching.store), key=lambda call: call.place):
         kinds[call.number, call.nth, NUMBER.sub("*", call.path)].append(call)
-    groups = [group for family in kinds.values() for group in _split(family)]
+    groups = [group for family in kinds.values() for group in _split(family, watching.store.families)]
     groups.sort(key=lambda group: (group.number, group.calls[0].place))
     names = [(group.number, group.name) for group in groups]
     marks = (f" #{names[: at + 1].count(name)}" if names.count(name) > 1 else "" for at, name in enumerate(names))
@@ -99,14 +99,14 @@ def group_calls(calls: Sequence[Call], watching: Capture, choice: LayersAndHeads
     return _choose(named, choice, " ".join(watching.unread.describe()))
 
 
-def _split(family: Sequence[Call]) -> list[Group]:
+def _split(family: Sequence[Call], families: Sequence[Family]) -> list[Group]:
     """Make a group of the calls that have one shape and the same tokens in the same places.
 
     Of several groups as many numbers are written out as tell them apart, the outermost first, as in layers.1-3.
     """
     found: list[list[Call]] = []
     for call in family:
-        calls = next((calls for calls in found if _is_like(call, calls[0])), [])
+        calls = next((calls for calls in found if _is_like(call, calls[0], families)), [])
         found += [] if calls else [calls]
         calls.append(call)
     differing = [at for at, each in enumerate(_list_numbers(family)) if len({*each}) > 1]
@@ -154,7 +154,7 @@ def _write_out(calls: Sequence[Call], written: Collection[int]) -> str:
     return NUMBER.sub(lambda _: next(texts), calls[0].path)
 
 
-def _is_like(call: Call, first: Call) -> bool:
+def _is_like(call: Call, first: Call, families: Sequence[Family]) -> bool:
     """Tell whether a call has the shape and the tokens of an earlier one.
 
     It has them where they are the same, where those of the earlier one are learned, as queries are, and not among what
@@ -168,7 +168,8 @@ def _is_like(call: Call, first: Call) -> bool:
             continue
         of_new, of_old = family_of(one[moved]), two[moved]
         are_learned = (of_old < 0).all() and not np.isin(of_new, family_of(of_first)).any()
-        are_made = call.after >> first.place & 1 and (of_new >= first.n_families).all()
+        may_be = [*families[first.n_families :], *(families[each] for each in find_families(two))]  # or read again
+        are_made = call.after >> first.place & 1 and all(families[each] in may_be for each in np.unique(of_new))
         if not are_learned and (not are_made or ((one[moved] ^ of_old) & IN_FAMILY).any()):
             return False
     return True
