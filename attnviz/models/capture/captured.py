@@ -14,6 +14,7 @@ from functools import cache
 from itertools import product
 from typing import Literal
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float32
 from torch import Tensor
@@ -123,7 +124,7 @@ def recompute(
     dtype = output.dtype
     exact = torch.float64 if dtype == torch.float64 else torch.float32
     mask = expand_mask(asked, (*output.shape[:-1], asked.key.shape[-2]))
-    allowed = bias = None
+    allowed, bias = torch.ones((1, 1, 1, 1), dtype=torch.bool), None
     if mask is not None:  # most are the same for all heads
         few = collapse(mask)
         allowed = few if few.dtype == torch.bool else find_allowed(few)
@@ -136,11 +137,13 @@ def recompute(
         side[:, :, None].expand(n_batch, -1, n_heads // side.shape[1], -1, -1).flatten(1, 2) for side in (key, value)
     )
     n_keys = key.shape[-2]
-    weights = query.new_empty((n_batch, n_heads, n_queries, n_keys), dtype=torch.float32)
+    # NumPy asks for memory in large pages: handing over many small ones takes longer than to work out what they hold.
+    weights = torch.from_numpy(np.empty((n_batch, n_heads, n_queries, n_keys), dtype=np.float32))
     largest = float(value.abs().amax()) if value.numel() else 0.0
     if dtype == exact and value.shape[-1] > N_MIXED:
+        # The few components lie in rows, which is several times as fast to multiply with as in columns.
         mixture = _make_mixture(value.shape[-1]).to(value)
-        value, of_kernel = value @ mixture, of_kernel @ mixture
+        value, of_kernel = ((mixture @ side.mT).mT for side in (value, of_kernel))
     worst = query.new_zeros(())
     step = max(1, AT_ONCE // max(1, n_queries * n_keys))
     with ExitStack() as stack:
@@ -153,18 +156,17 @@ def recompute(
             missed = _work_out(sides, None if bias is None else bias[of], weights[of])
             worst = torch.maximum(worst, missed)
     error = float(worst) / max(largest, torch.finfo(exact).tiny)
-    attendable = torch.ones((), dtype=torch.bool) if allowed is None else allowed.any(dim=1)
-    attendable = attendable.expand(n_batch, n_queries, n_keys)
+    attendable = allowed.any(dim=1).expand(n_batch, n_queries, n_keys)
     return weights, attendable, check_error(error, dtype, what)
 
 
 @cache
-def _make_mixture(d_value: int) -> Float[Tensor, "d_value mixed"]:
+def _make_mixture(d_value: int) -> Float[Tensor, "mixed d_value"]:
     """Return a few random mixtures of the components, the same for values and output (Freivalds 1979).
 
     Weights that give them give every component, and it takes a fraction of the time to see.
     """
-    return torch.randn(d_value, N_MIXED, generator=torch.Generator().manual_seed(0)) / math.sqrt(d_value)
+    return torch.randn(N_MIXED, d_value, generator=torch.Generator().manual_seed(0)) / math.sqrt(d_value)
 
 
 def _work_out(
@@ -182,13 +184,13 @@ def _work_out(
     if bias is not None:
         scores.add_(bias)
         empty = (collapse(bias) == -torch.inf).all(dim=-1, keepdim=True)
-    exact = torch.softmax(scores, dim=-1, out=weights if scores.dtype == weights.dtype else None)
+    may_fill = (scores.dtype, scores.device) == (weights.dtype, weights.device)
+    exact = torch.softmax(scores, dim=-1, out=weights if may_fill else None)
     missed = (exact @ value - given).abs_()
     if empty is not None and bool(empty.any()):
         exact.masked_fill_(empty, 0)  # NaN
         missed.masked_fill_(empty, 0)  # kernels give 0, NaN or the mean of the values to a query without keys
-    if exact is not weights:
-        weights.copy_(exact)
+    weights.copy_(exact)  # which does nothing where they were filled in
     return missed.amax() if missed.numel() else missed.new_zeros(())
 
 
