@@ -13,12 +13,11 @@ import torch
 from torch import Tensor
 
 from attnviz.models.capture.call import Keeper, Kept
-from attnviz.models.capture.captured import NO_SCORE, ROUNDED, find_allowed, read_kernel, refuse_dropout
+from attnviz.models.capture.captured import MASKED_IN_WINDOWS, ROUNDED, find_allowed, read_kernel, refuse_dropout
 from attnviz.models.capture.follow import Operation, list_tensors
 from attnviz.models.capture.ids import NOTHING, Ids, Known, Softmax, collapse, is_learned, is_single, nobody, row_of
 
 MISSED = 1e-3  # by which a row of weights may miss 1
-TINY = 1e-30
 LEARNED = "what they weigh is learned, and of no token"
 UNKNOWN = "it is not known what the scores that they came of are of"
 UNSCORED = "they came out of no softmax, and of no product of states with states"
@@ -42,11 +41,8 @@ class Rule:
             self._note("", "pieces")  # scores of unknown tokens were put together in a way that is not followed
         if known is None or not result.numel():
             return
-        # Of a key that is forbidden at most 4e-44 is left; who may attend to nothing attends evenly. Where no key of a
-        # row has less, its scores lie within 70 of each other, so that the first stands for all.
-        if not (bool(result.amin() >= TINY) and bool(scores.select(axis, 0).amin() > NO_SCORE)):
-            seen = (result >= TINY) & (scores.amax(dim=axis, keepdim=True) > NO_SCORE)
-            passing = seen | find_allowed(scores.movedim(axis, -1)).movedim(-1, axis)
+        if bool(scores.amin() <= MASKED_IN_WINDOWS):
+            passing = find_allowed(scores.movedim(axis, -1)).movedim(-1, axis)
             allowed = None if bool(passing.all()) else passing
         # Where queries are learned, the place of each tells how heads lie if they are put beside one another later.
         is_of_keys = self._store.varies(known.ids, -1) and not self._store.varies(known.ids, -2)

@@ -43,16 +43,15 @@ EVALUATE = "Call model.eval() before recording."
 
 def find_allowed(scores: Float[Tensor, "*axes"]) -> Bool[Tensor, "*axes"]:
     """Tell which scores, or additive masks, let attention through."""
-    low = scores <= MASKED_IN_WINDOWS
-    rows = low.any(dim=-1)
+    rows = scores.amin(dim=-1) <= MASKED_IN_WINDOWS
     if not bool(rows.all()):  # the others forbid nothing
-        allowed = ~low
+        allowed = torch.ones_like(scores, dtype=torch.bool)
         if bool(rows.any()):
             allowed[rows] = find_allowed(scores[rows])
         return allowed
     largest = scores.amax(dim=-1, keepdim=True)
     apart = (scores <= MASKED) & (scores < largest - APART)
-    below = low & ~apart & (scores < largest - GAP)
+    below = (scores <= MASKED_IN_WINDOWS) & ~apart & (scores < largest - GAP)
     lowest_above = scores.masked_fill(apart | below, torch.inf).amin(dim=-1, keepdim=True)
     highest_below = scores.masked_fill(~below, -torch.inf).amax(dim=-1, keepdim=True)
     apart |= below & (lowest_above - highest_below >= GAP)
