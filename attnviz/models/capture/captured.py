@@ -137,7 +137,8 @@ def recompute(
     )
     n_keys = key.shape[-2]
     # NumPy asks for memory in large pages: handing over many small ones takes longer than to work out what they hold.
-    weights = torch.from_numpy(np.empty((n_batch, n_heads, n_queries, n_keys), dtype=np.float32))
+    on_host = torch.from_numpy(np.empty((n_batch, n_heads, n_queries, n_keys), dtype=np.float32))
+    weights = on_host if query.device == on_host.device else torch.empty_like(on_host, device=query.device)
     largest = float(value.abs().amax()) if value.numel() else 0.0
     if dtype == exact and value.shape[-1] > N_MIXED:
         # The few components lie in rows, which is several times as fast to multiply with as in columns.
@@ -183,8 +184,7 @@ def _work_out(
     if bias is not None:
         scores.add_(bias)
         empty = (collapse(bias) == -torch.inf).all(dim=-1, keepdim=True)
-    may_fill = (scores.dtype, scores.device) == (weights.dtype, weights.device)
-    exact = torch.softmax(scores, dim=-1, out=weights if may_fill else None)
+    exact = torch.softmax(scores, dim=-1, out=weights if scores.dtype == weights.dtype else None)
     missed = (exact @ value - given).abs_()
     if empty is not None and bool(empty.any()):
         exact.masked_fill_(empty, 0)  # NaN
