@@ -56,6 +56,7 @@ def test_every_kind_says_what_it_is_about(kind: TableKind) -> None:
     text = words(shown(kind, of=report(maps)))
     assert text.startswith("multi:2 attends to “the plot was thin , yet i loved every…” untrained (random weights,")
     assert ("entropy" in text) == ("(nats)" in text) == (kind != "answer")
+    assert ("Strongest between words apart: " in text) == (kind in ("answer", "full"))
     assert "Nothing attends to padding (2 of 16 tokens), and no number counts it." in text
 
 
