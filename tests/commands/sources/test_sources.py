@@ -174,6 +174,7 @@ def test_a_word_of_the_answer_shades_each_passage(width: int, llama: Path, run_h
     answer, passages = page.page.locator(".passage").all()
     texts = FACTS.splitlines()[:-1]
     assert passages.locator(".word").all_inner_texts() == [f"{n}: {text}" for n, text in enumerate(texts)]
+    assert passages.locator(".whole").first.bounding_box()["x"] >= passages.bounding_box()["x"] + 2, "room for a frame"
     answer.locator(".word").last.press("Enter")
     shades = passages.locator(".word").evaluate_all("(all) => all.map((each) => each.style.backgroundColor)")
     assert len({*shades} - {""}) == len(texts)
