@@ -143,7 +143,7 @@ def quote_beginning(text: str) -> str:
         return f"“{words}”"
     whole, _, _ = words[: MAX_EXCERPT_LENGTH + 1].rpartition(" ")  # of a script without spaces the characters
     beginning = whole if len(whole) >= MAX_EXCERPT_LENGTH // 2 else words[:MAX_EXCERPT_LENGTH]
-    return f"“{beginning}…”"
+    return f"“{beginning.rstrip('….')}…”"  # a sentence that ends there would have four dots
 
 
 def list_first(items: Sequence[Item], limit: int, write: Callable[[Item], str] = str, between: str = ", ") -> str:

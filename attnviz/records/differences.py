@@ -135,7 +135,7 @@ def state_words(words: Mapping[str, object], job: str = "") -> Facts:
 
     def write(value: object) -> str:
         if isinstance(value, list | tuple):
-            return ", ".join(map(str, value)) or "none"
+            return ", ".join(str(each) or "–" for each in value) or "none"
         return "none" if value in (None, "") else str(value)
 
     return {Fact(name, job): write(value) for name, value in words.items()}

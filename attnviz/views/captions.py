@@ -86,7 +86,7 @@ def _describe_unknown(maps: AttentionMaps) -> str:
     if not maps.queries.mostly_unknown:
         return ""
     n_unknown, n_in_text = sum(maps.queries.unknown), len(maps.queries) - sum(maps.queries.special)
-    return f"{n_unknown} of {n_in_text} {pluralize(n_in_text, 'tokens')} read as [UNK]"
+    return f"{n_unknown:,} of {n_in_text:,} {pluralize(n_in_text, 'tokens')} read as [UNK]"
 
 
 def _describe_share_hidden(maps: AttentionMaps, part: TokenSelection, hidden: float | None) -> str:
@@ -229,7 +229,7 @@ def describe_unknown(tokens: Tokens, many: str) -> Iterator[Note]:
     if places:
         named = list_first(places, MAX_NAMED, lambda place: name_token(tokens, place))
         n_in_text = len(tokens) - sum(tokens.special)
-        found = f"{len(places)} of {n_in_text} {pluralize(n_in_text, many)}"
+        found = f"{len(places):,} of {n_in_text:,} {pluralize(n_in_text, many)}"
         listed = f"The vocabulary lacks {found} (read as [UNK]): {named}."
         # Of most of a text the subtitle says it; which they are is worth a line where all are named.
         yield Note(listed, is_detail=tokens.mostly_unknown and len(places) > MAX_NAMED)
@@ -257,8 +257,8 @@ def describe_extent(provenance: Provenance, shown: int) -> str:
     in_text = provenance.facts.tokens_in_text
     if in_text is not None and in_text > shown:
         if provenance.facts.keep == "head-tail":
-            return f"first {shown - shown // 2} and last {shown // 2} of {in_text} tokens"
-        return f"first {shown} of {in_text} tokens"
+            return f"first {shown - shown // 2:,} and last {shown // 2:,} of {in_text:,} tokens"
+        return f"first {shown:,} of {in_text:,} tokens"
     return format_count(shown, "tokens")
 
 

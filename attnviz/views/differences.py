@@ -29,7 +29,7 @@ def diff_report(diff: Diff, sides: tuple[str, str], shown: Sequence[str]) -> Rep
         n_more = format_count(sum(map(len, more)), "differences")
         notes.append(f"And {n_more} of {format_count(len(more), 'kinds')}: --print markdown lists them.")
     numbers = [each for each in diff.changes if not shown or each.measure in shown]
-    others = [each for kind in kinds for each in kind if each.what != NUMBER]
+    others = [each for kind in kinds for each in kind if each.what != NUMBER or each.kind != "differs"]
     counts = {name: diff.counts.get(name, 0) for name in (NUMBERS, FILES, OTHER_BYTES)}
     return Report(
         title=format_count(len(diff.differences), "differences") if diff.differences else "No difference",
@@ -76,9 +76,8 @@ def _describe_kind(kind: Sequence[Difference]) -> str:
         is_one = len({(each.before, each.after) for each in kind}) == 1
         alike = replace(first, job="") if is_one else first
         return f"{len(kind):,} jobs{': ' if is_one else ', such as '}{describe_difference(alike)}"
-    noun = f"{first.ending.removeprefix('.') or 'other'} files"
-    if first.what != "file":
-        noun = f"facts ({shorten_text(first.what)})"
+    files = f"{first.ending.removeprefix('.') or 'other'} files"
+    noun = files if first.what == "file" else f"facts ({shorten_text(first.what)})"
     they = f"{len(kind):,} {NOUNS.get(first.ending or first.what, noun)}"
     if first.kind != "differs":
         said = f" ({shorten_text(first.said)})" if first.said else ""

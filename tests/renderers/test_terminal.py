@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from attnviz.renderers import shades
 from attnviz.renderers.terminal.show import Screen, lines
-from attnviz.report import Column, Heatmap, Report, Scale, Table
+from attnviz.report import Column, Heatmap, Note, Report, Scale, Table
 from attnviz.specs import FigureOptions, TableKind
 from tests.made import FILM, HOSTILE, cross_maps, provenance, random_maps, record, report, tokens
 
@@ -56,6 +56,7 @@ def test_every_kind_says_what_it_is_about(kind: TableKind) -> None:
     text = words(shown(kind, of=report(maps)))
     assert text.startswith("multi:2 attends to “the plot was thin , yet i loved every…” untrained (random weights,")
     assert ("entropy" in text) == ("(nats)" in text) == (kind != "answer")
+    assert ("Strongest between words apart: " in text) == (kind in ("answer", "full"))
     assert "Nothing attends to padding (2 of 16 tokens), and no number counts it." in text
 
 
@@ -69,13 +70,12 @@ def test_no_line_is_wider_than_the_screen_unless_one_item_is(width: int, n: int,
 
 def test_cross_attention_and_other_reports_are_shown_too() -> None:
     assert "q2" in shown("heatmap", of=report(cross_maps()))
-    facts = Table(
-        "facts", "size", "facts", (Column("what"), Column("value", digits=4)), (("entries", 12), ("share", 0.5))
-    )
+    columns = Column("what"), Column("value", digits=4)
+    facts = Table("facts", "size", "facts", columns, (("entries", 12), ("share", 0.5)))
     for kind in SHOWN:
-        text = shown(kind, of=Report("vocabulary", "sha256", (facts,)))
-        assert "entries      12" in text
-        assert "share    0.5000" in text
+        text = shown(kind, of=Report("vocabulary", "sha256", (facts, Note(f"of {'99 % ' * 40}"))))
+        assert not re.search("^%", text, re.MULTILINE)
+        assert "entries      12\nshare    0.5000\n" in text
 
 
 # Hostile tokens

@@ -65,7 +65,7 @@ def test_names_and_slugs(tmp_path: Path, standard_input: Callable[[bytes], None]
     [
         ("x" * 40, f"“{'x' * 40}”"),
         ("the film was not good but the acting saved the film", "“the film was not good but the acting…”"),
-        (f"{'x' * 30} yyyyyyyyy z", f"“{'x' * 30} yyyyyyyyy…”"),
+        (f"{'x' * 30} yyyyyy... z", f"“{'x' * 30} yyyyyy…”"),
         ("猫" * 50, f"“{'猫' * 40}…”"),
     ],
 )

@@ -96,13 +96,13 @@ def test_the_first_screen_is_small_and_a_document_has_all() -> None:
     names = ("model", "dpi", "text", "seed", "format", "width", "title")
     kinds = [Difference(f"setting {names[n % 7]}", "a", before="1" * 99, after="2") for n in range(700)]
     many = [replace(NUMBER, head=head, after=2.0 + head) for head in range(MAX_ROWS + 2)]
-    report = diff_report(Diff([*many, *kinds, PICTURE], many), SIDES, [])
+    report = diff_report(Diff([*many, *kinds, PICTURE, replace(NUMBER, after=None)], many), SIDES, [])
     screen = "".join(lines(report, "answer", Screen(width=80)))
     assert len(screen.splitlines()) <= 15, screen
     assert len(re.findall(r"(?<![\w.])\d[\d.,]*", screen)) <= 20, screen
-    assert "And 503 differences of 5 kinds: --print markdown lists them." in words(report)
+    assert "And 504 differences of 6 kinds: --print markdown lists them." in words(report)
     numbers, others = report.tables
-    assert (others.title, len(others.rows)) == ("What differs, 200 of 701: --json has all", MAX_ROWS)
+    assert (others.title, len(others.rows)) == ("What differs, 200 of 702: --json has all", MAX_ROWS)
     assert (numbers.title, len(numbers.rows)) == ("Numbers of both sides, 200 of 202", MAX_ROWS)
     (asked,) = diff_report(Diff(many, many), SIDES, ["entropy"]).tables
     assert (numbers.is_detail, others.is_detail, asked.is_detail) == (True, True, False)

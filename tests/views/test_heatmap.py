@@ -75,7 +75,7 @@ def test_titles() -> None:
 
 
 def test_the_subtitle_says_how_much_of_the_text_is_shown() -> None:
-    assert with_facts(tokens_in_text=233).subtitle.endswith("(random weights, seed 0) · first 3 of 233 tokens")
+    assert with_facts(tokens_in_text=2330).subtitle.endswith("(random weights, seed 0) · first 3 of 2,330 tokens")
     both_ends = with_facts(tokens_in_text=233, keep="head-tail")
     assert both_ends.subtitle.endswith("(random weights, seed 0) · first 2 and last 1 of 233 tokens")
     assert with_facts(tokens_in_text=3).subtitle.endswith("(random weights, seed 0) · 3 tokens")

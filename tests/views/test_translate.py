@@ -39,8 +39,9 @@ def test_a_shell_in_chinese_is_answered_so_unless_it_asks(run_here: RunHere, mon
 
 
 def test_notes_beside_the_results_are_said_in_chinese(run_here: RunHere) -> None:
-    run = worked(run_here("heatmap", "--dataset", "sample", "--model", "random:2", "--lang", "zh"))
-    assert [line for line in run.stderr.splitlines() if not re.match("note: [^ -~]", line)] == []
+    for command in ("heatmap --dataset sample --model random:2", "explain film --by-hand"):
+        said = worked(run_here(*command.split(), "--lang", "zh")).stderr.splitlines()
+        assert [line for line in said if not re.search("note: .*[^ -~]", line)] == []
 
 
 def test_an_answer_that_is_a_token_is_no_label() -> None:

@@ -13,7 +13,7 @@ from attnviz.bounded import exists, is_file, is_folder, list_folder
 from attnviz.commands import COMMANDS
 from attnviz.commands.batch.diff_batches import check_sizes, compare_batches, compare_contents
 from attnviz.commands.batch.manifests import from_file, job_from_manifest
-from attnviz.commands.batch.spec import DiffSpec
+from attnviz.commands.batch.spec import PAGES, DiffSpec
 from attnviz.commands.batch.workers import run_jobs
 from attnviz.errors import DifferencesFound, InputError, InvalidOption, InvalidSource, raising
 from attnviz.measures import ALL, split_names
@@ -29,11 +29,11 @@ from attnviz.running.versions import read_versions
 from attnviz.store.manifest import NAME, Entry, Manifest
 from attnviz.store.parts import temporary_folder
 from attnviz.store.weights import find_kind
-from attnviz.views.differences import diff_report, group_differences, list_differences
+from attnviz.views.differences import MAX_ROWS, diff_report, group_differences, list_differences
 from attnviz.views.record_changes import compare_records
 
 DEFAULT = "entropy"
-MAX_SHOWN = 40  # differences on a page; a picture beside the other takes about 60 kB
+MAX_SHOWN = 40  # the first of a page that are shown; a picture beside the other takes about 60 kB
 COMPARED = dict(command.compares for command in COMMANDS if command.compares)  # by the name of the file
 
 
@@ -102,8 +102,8 @@ def _find_file(path: Path) -> Path:
         if is_file(path / name):
             return path / name
     list_folder(path, InvalidSource)
-    *names, last = (NAME, store.RECORD, *COMPARED)
-    raise InvalidSource(f"{path} holds no {', no '.join(names)} and no {last}", hint="Name a file, or another folder.")
+    names = ", no ".join((NAME, store.RECORD, *COMPARED))
+    raise InvalidSource(f"{path} holds no {names}", hint="Name a file, or another folder.")
 
 
 def _find_kind(file: Path) -> str:
@@ -180,21 +180,24 @@ def _report(found: Diff, spec: DiffSpec, tolerances: Tolerances, sides: Sequence
     report = diff_report(found, (spec.before, spec.after or "the same, made again"), shown)
     after = "what is made again" if spec.after is None else spec.after
     failure = DifferencesFound(f"{report.title} between {spec.before} and {after}") if found.differences else None
-    files = (_write_page(report, found, store.check_output_folder(spec.figure.out), sides),) if formats else ()
+    # a folder is named for nothing else
+    files = (_write_page(report, found, spec.figure.out, sides),) if formats or spec.figure.out != PAGES else ()
     return Result(report, files=files, failure=failure)
 
 
-def _write_page(report: Report, found: Diff, folder: Path, sides: Sequence[Path]) -> Path:
+def _write_page(report: Report, found: Diff, out: str, sides: Sequence[Path]) -> Path:
     """Write the report as a page that begins with settings that differ, then has the pictures that differ most."""
     from attnviz.renderers.page.html import html  # only now, as what draws takes a while
 
-    in_order = [each for kind in group_differences(found.differences) for each in kind]
-    chosen = sorted(in_order, key=lambda each: (not each.what.startswith("setting"), not each.is_picture))[:MAX_SHOWN]
-    thumbs = tuple(_show(each, sides) for each in chosen)
+    def place(each: Difference) -> tuple[bool, ...]:
+        return not each.what.startswith("setting"), not each.is_picture, each.kind != "differs"
+
+    chosen = sorted((each for kind in group_differences(found.differences) for each in kind), key=place)[:MAX_ROWS]
+    thumbs = tuple(_show(each, sides) if at < MAX_SHOWN else "" for at, each in enumerate(chosen))
     table = list_differences(chosen, len(found.differences), thumbs if any(thumbs) else ())
     others = (block for block in report.blocks if not isinstance(block, Table) or block.name != table.name)
     ((_, page),) = html(replace(report, blocks=(table, *others)), FigureStyle())
-    with store.locked(folder):
+    with store.locked(folder := store.check_output_folder(out)):
         store.write(folder / "diff.html", page)
     return folder / "diff.html"
 

@@ -7,6 +7,7 @@ from attnviz.running.cluster_options import MANY
 from attnviz.specs import MEASURE, OUT, TABLE, AnswerKind, FigureOptions, PrintOptions
 
 SIDE_BY_SIDE = Option("html: also show pictures before, after and where they differ.", OUTPUT, "NAME")
+PAGES = "differences"  # the folder of a page
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +51,7 @@ class DiffSpec:
     )
     root: str = option(".", "Of --again: where relative paths in the configs start from.", CHECK, "DIR")
     measure: tuple[str, ...] = MEASURE.field(())  # whose numbers are listed; empty: none
-    figure: FigureOptions = group(
-        FigureOptions(format=(), out="differences"), "format", "out", "open", format=SIDE_BY_SIDE
-    )
+    figure: FigureOptions = group(FigureOptions(format=(), out=PAGES), "format", "out", "open", format=SIDE_BY_SIDE)
     max_memory: float = option(4.0, "GiB that the process may take for two files.", CHECK)
     table: AnswerKind = TABLE.field("answer")
     printing: PrintOptions = PrintOptions()

@@ -45,12 +45,11 @@ def _work_by_hand(spec: ExplainSpec, inputs: Inputs) -> Result:
     assert isinstance(model, Traceable)
     ((layer, head),) = select_pairs((spec.head or "0.0",), range(model.n_layers), range(model.n_heads))
     encoding = model.encode(document.text)
-    pieces, notices = encoding.tokens.pieces, tuple[str, ...]()
+    pieces = encoding.tokens.pieces
     # The first token unless one is given; of a causal model the last, since the first sees only itself.
-    query = len(encoding.ids) - 1 if spec.model.causal else 0
-    if spec.query is None:
-        notices = (f"explaining token {query} {pieces[query]!r}; --query chooses others",)
-    else:
-        query = find_token(spec.query, pieces)
+    first = len(encoding.ids) - 1 if spec.model.causal else 0
+    query = first if spec.query is None else find_token(spec.query, pieces)
+    said = f"explaining token {query} {pieces[query]!r}; --query chooses others"
+    notices = (said,) if spec.query is None else ()
     found = model.trace(document.text, document.name, layer, query)
     return Result(explain_report(found, head, spec.figure), notices=notices, closing=(LESSON,))

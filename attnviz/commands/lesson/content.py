@@ -81,16 +81,16 @@ def read_tokens(model: Traceable, document: Document) -> Tokens:
 
 def describe_model(model: Traceable, document: Document, language: Language = "en") -> dict[str, Any]:
     """Return what a page needs of a model. Raises ExecutionError where arithmetic and model do not agree."""
-    metrics = load_model_metrics(model)
-    named = [] if metrics is None or metrics.heads is None else name_heads(metrics.heads)
+    metrics, text = load_model_metrics(model), model.encode(document.text)
+    heads = None if metrics is None or text.tokens.mostly_unknown else metrics.heads
+    named = [] if heads is None else name_heads(heads)
     known = [
         [(each.pattern, each.share, say(each.pattern, language)) if each.pattern else None for each in of_layer]
         for of_layer in named
     ]
-    n_queries = len(model.encode(document.text).ids)
     described = []
     for layer in range(model.n_layers):
-        traces = [model.trace(document.text, document.name, layer, query) for query in range(n_queries)]
+        traces = [model.trace(document.text, document.name, layer, query) for query in range(len(text.ids))]
         described.append({"number": layer, **_describe_layer(traces), "known": known[layer] if known else None})
     return {
         "name": model.name,

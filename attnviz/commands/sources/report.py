@@ -135,13 +135,11 @@ def _describe_origin(found: Sources, needed: Sequence[int]) -> tuple[str, str]:
     """Say where an answer comes from, in few words and in a sentence."""
     rows = found.table.rows()
     if needed:
-        names = [f"passage{JOIN}{number}" for number in needed]
         lost = [f"{rows[number]['loss']:.1f} nats without passage {number}" for number in needed]
         said = f"The answer loses {list_first(lost, MAX_NAMED)}, {found.together:.1f} without all passages."
-        return list_first(names, MAX_NAMED), said
+        return list_first([f"passage{JOIN}{number}" for number in needed], MAX_NAMED), said
     if any(row["loss"] >= LEAST and row["random"] is None for row in rows):
         short = f"the others are too short for {found.n_draws} different knock-outs"
         return "no passage that stands out", f"No passage stands out: {short}."
-    without = f"it loses {found.together:.1f} nats without all of them"
-    said = "the answer comes from the weights, or from all passages together"
-    return "no passage of its own", f"No passage is needed more than as many tokens elsewhere: {said} ({without})."
+    most = f"loses at most {max(row['loss'] for row in rows):.1f} nats without one"
+    return "no passage of its own", f"No single passage is needed: the answer {most}, {found.together:.1f} without all."

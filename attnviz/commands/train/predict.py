@@ -225,11 +225,11 @@ def _notes(predictions: Sequence[Prediction], answers: AnswerInfo, scores: Mappi
     """Yield what a reader of the tables would otherwise get wrong."""
     n, labels = len(predictions), answers.labels
     if cut := [p for p in predictions if p.n_read < p.n_tokens]:
-        left_out = sum(p.n_tokens - p.n_read for p in cut)
-        yield f"Cut to what the model reads: {len(cut)} of {format_count(n, 'texts')} (tokens left out: {left_out})."
+        lost = sum(p.n_tokens - p.n_read for p in cut)
+        yield f"Cut to what the model reads: {len(cut):,} of {format_count(n, 'texts')} (tokens left out: {lost:,})."
     if n_unknown := sum(p.n_unknown for p in predictions):
         n_read, n_texts = sum(p.n_read for p in predictions), sum(p.n_unknown > 0 for p in predictions)
-        of = f", in {n_texts} of {n} texts" if n > 1 else ""
+        of = f", in {n_texts:,} of {n:,} texts" if n > 1 else ""
         yield f"Not in the vocabulary (read as [UNK]): {n_unknown:,} of {n_read:,} tokens{of}."
     if n_others := sum(not p.is_judged for p in predictions):
         unknown = "half of the tokens or more are not in the vocabulary"

@@ -184,7 +184,7 @@ function start() {
   const tell = () => parent.postMessage({ attnviz: Math.ceil(document.body.getBoundingClientRect().height) }, "*");
   if (parent !== window) new ResizeObserver(tell).observe(document.body);
   for (const name of ["title", "subtitle"]) byId(name).append(isolated(content[name]));
-  byId("subtitle").after(...content.leads.map((said) => element("p", { dir: "auto" }, said)));
+  byId("subtitle").after(...content.leads.map((said) => element("p", { dir: "auto" }, said.replaceAll(" %", "\xa0%"))));
   byId("about").append(about());
   byId("more").hidden = !VIEWS.length;
   if (!VIEWS.length) return; // what stands above says why there is nothing to see

@@ -95,7 +95,7 @@ class ScreenLayout:
 
     def prose(self, text: str, style: Style | str = "") -> Iterator[Text]:
         """Break a text into lines that fit the screen."""
-        lines = fill_lines(self.safe(text).split(" "), self.screen.width, " ")
+        lines = fill_lines(self.safe(text).replace(" %", f"{JOIN}%").split(" "), self.screen.width, " ")
         return (Text(line.replace(JOIN, " "), style=style) for line in lines)
 
     def say(self, text: str, style: Style | str = "") -> Iterator[Text]:

@@ -133,13 +133,13 @@ def _report(
     """Yield everything that a kind shows, with these notes; of the table of an answer `n_rows`."""
     yield from page.prose(report.title, BOLD)
     yield from page.prose(report.subtitle)
+    answers = [table for table in report.tables if table.role == "answer"]
+    if kind in ("answer", "full") or not answers:
+        yield from _notes(page, [note for note in notes if note.leads])
     if kind not in ("answer", "heads"):
         yield from _maps(page, report, kind)
-    answers = [table for table in report.tables if table.role == "answer"]
-    if kind == "answer" or not answers:
-        yield from _notes(page, [note for note in notes if note.leads])
-    answers = answers if kind == "answer" else []
-    for table in answers or report.listed:  # last, because the end of a long output is what stays on the screen
+    # last, because the end of a long output is what stays on the screen
+    for table in answers if answers and kind == "answer" else report.listed:
         if kind == "full" or not table.is_detail:
             short = table if kind == "full" else _shorten(table, kind, n_rows)
             yield from listing(page, short)

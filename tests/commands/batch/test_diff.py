@@ -91,10 +91,11 @@ def test_another_model_text_or_setting_is_a_difference_though_no_weight_moved() 
     one = random_maps()
     text = replace(one.provenance, text_sha256="0" * 64)
     settings = replace(one.provenance, settings=(("seed", 7),))
-    facts = replace(one.provenance, facts=replace(one.provenance.facts, causal=True))
+    facts = replace(one.provenance, facts=replace(one.provenance.facts, known_heads=("itself 0.50", "")))
     for changed in (replace(one.provenance, model="other"), text, settings, facts):
         records(one, replace(one, provenance=changed))
         assert result(diff(replace(SPEC, tolerance=("1",)))).failure is not None
+    assert said() == ["known heads: none became itself 0.50, –."]
     norms = np.ones((1, 2, len(one.keys)), np.float32)
     records(replace(one, value_norms=norms), replace(one, value_norms=2 * norms))
     assert said() == ["value norms: by up to 1."]
@@ -189,7 +190,7 @@ def test_measures_are_chosen() -> None:
         ({"after": None}, "nothing to compare with"),
         ({"after": "nowhere"}, "cannot read nowhere: No such file"),
         ({"after": "batch"}, "are not of one kind"),
-        ({"after": "folder"}, r"holds no manifest\.json, no attention\.safetensors and no attended"),
+        ({"after": "folder"}, r"holds no manifest\.json, no attention\.safetensors, no attended"),
         ({"after": "text.safetensors"}, "is not a whole safetensors file"),
         ({"measure": ("entrop",)}, "Did you mean 'entropy'"),
         ({"measure": ("vendi_score",)}, "no measure 'vendi_score' in what is compared"),

@@ -273,7 +273,7 @@ def test_a_page_shows_both_sides_of_pictures_and_those_that_differ_most_first(pa
             written = BytesIO()
             Image.new("L", (64, 64), 255 - grey * (side == "figures")).save(written, "PNG")
             batches.put(pair / side, f"first/{name}.png", written.getvalue())
-    assert run_here("diff", "baseline", "figures", "--format", "html", "--out", "page").exit_code == 3
+    assert run_here("diff", "baseline", "figures", "--out", "page").exit_code == 3
     page = str(page_content(pair / "page/diff.html"))
     assert page.rindex("first: b.png") < page.rindex("first: a.png")
     for strip, shade in zip(re.findall("data:image/webp;base64,([^']+)", page), (200, 10), strict=True):

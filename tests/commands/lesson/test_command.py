@@ -49,8 +49,8 @@ def test_a_sentence_that_the_model_cannot_read_is_said_to_be(run_here: RunHere, 
     ran = worked(run_here("lesson", "猫 坐 垫子", "--lang", "zh", "--out", "l.html"))
     assert "不在词表里（读作 [UNK]）" in ran.stderr
     found = page_content(tmp_path / "l.html")
-    assert found["mostlyUnknown"] is True
-    assert found["nUnknown"] == found["nTokens"]
+    assert (found["mostlyUnknown"], found["nUnknown"]) == (True, found["nTokens"])
+    assert {layer["known"] for model in found["models"] for layer in model["layers"]} == {None}, "as the note says"
 
 
 def test_a_model_beside_that_reads_other_tokens_is_left_out(run_here: RunHere, tmp_path: Path) -> None:

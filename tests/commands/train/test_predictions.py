@@ -139,8 +139,8 @@ def test_labels_that_the_model_lacks_make_no_score() -> None:
     assert "accuracy" not in of.data
     assert [each["given"] for each in parsed(of)["predictions"]] == [*(p.gold for p in SCORED), 10**30, 2]
     assert notes(of) == [f"{UNCOMPARED} the model lacks that of 2 of 6 texts (2, {10**30}), {HAS}"]
-    assert notes(report([said(0.1, 2, n_tokens=513)])) == [
-        "Cut to what the model reads: 1 of 1 text (tokens left out: 1).",
+    assert notes(report([said(0.1, 2, n_tokens=5130)])) == [
+        "Cut to what the model reads: 1 of 1 text (tokens left out: 4,618).",
         f"{UNCOMPARED} the model lacks that of 1 of 1 text (2), {HAS}",
     ]
 

@@ -183,8 +183,9 @@ def test_a_row_with_a_picture_is_a_tile_and_what_failed_has_a_red_frame(shown: O
     columns = tuple(map(Column, ("job", "command", "what to know")))
     jobs = Table("jobs", "Jobs", "facts", columns, rows, ("", "b/i.html"), thumbs=("", PIXEL))
     differing = Table("all", "What differs", "compared", (Column("difference"),), (("x",),), thumbs=("",))
-    page = shown(of(jobs, differing, Note("<b>", leads=True))).page
-    assert page.locator("header > p ~ p, .tile").all_inner_texts() == ["<b>", "a heatmap failed: no", "b heatmap", "x"]
+    page = shown(of(jobs, differing, Note("9 % <b>", leads=True))).page
+    shown_texts = page.locator("header > p ~ p, .tile").all_inner_texts()
+    assert shown_texts == ["9\xa0% <b>", "a heatmap failed: no", "b heatmap", "x"]
     assert page.locator("a.tile").get_attribute("href") == "b/i.html"
     assert page.locator(".tile img").evaluate("image => [image.complete, image.naturalWidth]") == [True, 1]
     assert page.locator(".tiles").last.evaluate("all => getComputedStyle(all).overflow") == "visible"  # no bar on paper

@@ -6,7 +6,7 @@ import { change, choice, onChange, positions, queries, WHICH_ROW } from "./choic
 import { decimal, renew } from "./parts.js";
 import { lesson, paragraph, token, tokenText } from "./phrases.js";
 
-const MOST = Math.min(16, Math.max(2, positions.length)); // equal shares, of the strongest shade: few keys give no more
+const MOST = Math.min(16, positions.length); // equal shares, of the strongest shade: few keys give no more
 
 export function headsSection() {
   const place = byId("sizes");
@@ -65,7 +65,7 @@ export function drawMap(map, name) {
   for (const [query, weights] of map.entries()) {
     const step = 100 / weights.length;
     const stops = weights.map((weight, at) => {
-      const shade = Math.min(1, Math.max(0, Math.log2(weight * weights.length) / Math.log2(MOST)));
+      const shade = Math.min(1, Math.max(0, Math.log2(weight * weights.length) / Math.log2(MOST) || 0));
       const below = Math.min(3, Math.floor(4 * shade));
       const part = (100 * (4 * shade - below)).toFixed(1);
       const colour = `color-mix(in srgb, var(--ramp-${below + 1}) ${part}%, var(--ramp-${below}))`;

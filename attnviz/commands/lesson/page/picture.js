@@ -22,7 +22,7 @@ import { lesson, token, tokenText } from "./phrases.js";
 
 export const N_STEPS = lesson.models[0].answers ? 5 : 4;
 const narrow = matchMedia("(max-width: 760px)");
-const [GAP, TOP, HEIGHT] = [14, 34, 286];
+const [GAP, TOP, HEIGHT, ANSWER] = [14, 34, 286, 46]; // that of one answer: there are three at most
 const WIDTHS = { word: 124, score: 60, map: 244, weight: 112, answer: 130 };
 const CELL = 30; // of a strip that has its numbers in it
 // A strip of many components is a shape to look at, one of few is numbers to read.
@@ -109,7 +109,7 @@ function drawPicture(svg, work) {
     const place = { class: isLit ? "lit" : "dim", "data-column": name, transform: `translate(${places[name]} 0)` };
     return drawing("g", place, title, ...COLUMNS[name](work, size));
   });
-  svg.setAttribute("viewBox", `0 0 ${x - GAP} ${size.bottom + 34}`);
+  svg.setAttribute("viewBox", `0 0 ${x - GAP} ${Math.max(size.bottom + 34, TOP + 3 * ANSWER)}`);
   svg.style.maxWidth = `${x - GAP}px`;
   svg.replaceChildren(...drawLines(places, size), ...columns);
 }
@@ -179,9 +179,9 @@ const COLUMNS = {
     const { answers } = lesson.models[0];
     const now = answers.layers[choice.offLayer][choice.off];
     return answers.labels.flatMap((label, at) => [
-      drawing("text", { y: TOP + 14 + at * 46 }, shorten(label)),
-      drawing("rect", { y: TOP + 20 + at * 46, height: 10, width: 72 * now[at] }),
-      drawing("text", { x: 76, y: TOP + 30 + at * 46 }, decimal(now[at], DIGITS)),
+      drawing("text", { y: TOP + 14 + at * ANSWER }, shorten(label)),
+      drawing("rect", { y: TOP + 20 + at * ANSWER, height: 10, width: 72 * now[at] }),
+      drawing("text", { x: 76, y: TOP + 30 + at * ANSWER }, decimal(now[at], DIGITS)),
     ]);
   },
 };
