@@ -155,7 +155,7 @@ class Follower:
                 ids = [known[each].ids for each in others if each in known and not is_alone]
                 if are_vectors and all(map(self.store.is_nobodys, ids)) and self.store.are_tokens(own.numbers, own.ids):
                     own = Known(own.numbers, own.after)
-            if not own.since:
+            if not own.since and not self.store.is_nobodys(own.ids):
                 self.store.put(tensor, own._replace(since=since))
 
     def takes_whole(self, name: str, args: Sequence[Any]) -> bool:
