@@ -194,9 +194,7 @@ def test_a_share_that_goes_to_no_key_is_not_negative_by_rounding() -> None:
 
 
 @pytest.mark.parametrize("beside", [lambda w: torch.where(w.isnan(), 0, w), lambda w: torch.cat([w, w * 0], 1)[:, :5]])
-def test_what_a_mask_left_out_stays_left_out_where_numbers_are_put_beside_it(
-    beside: Callable[[Tensor], Tensor],
-) -> None:
+def test_what_a_mask_left_out_stays_so_beside_other_numbers(beside: Callable[[Tensor], Tensor]) -> None:
     """As TransformerLens takes NaN away."""
     is_later = torch.ones(5, 5).triu(1) > 0
     (found,) = recorded(lambda: beside((Q @ K.T).masked_fill(is_later, -torch.inf).softmax(-1)) @ V)

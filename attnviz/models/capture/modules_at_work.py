@@ -105,7 +105,7 @@ class ModulesAtWork:
         """
         if tensor.is_nested or type(tensor) is not Tensor or torch._C._get_tracing_state() is not None:
             return
-        known, shape, place = self.store.get(tensor) or NOTHING, tensor.shape, (type(module), at)
+        known, shape, place = self.store.get(tensor) or NOTHING, tensor.shape, (module, at)
         is_new = not is_learned(tensor) and known.ids is None and not known.after
         if tensor.is_floating_point() and is_new and tensor.ndim in self._find_axes(module):
             tokens = (len(tensor), 1) if tensor.ndim == 2 and len(tensor) in n_texts else shape[:-1]
