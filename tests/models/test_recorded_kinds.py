@@ -455,6 +455,7 @@ TIMES = "⟨mixed 0⟩⟨mixed 3⟩⟨mixed 6⟩ ace bdf ⟨mixed 0⟩⟨mixed 3
         (lambda own, sound: own.attend(CONV(sound[:, None]).mT), [drawn(2, 2, 40)], "", "01234 01234"),
         (lambda _, states: by_softmax(*[states[[0, 0, 1]]] * 3), [drawn(2, 2, 3, 16)], "abc xyz", "abc abc xyz"),
         (lambda _, states: SDPA(states, states, states.roll(1, 1)), [STATES], "abcde", "abcde"),
+        (lambda own: own.attend(own.words(torch.tensor([[2, 3, 4]]))), [], "abc", "abc"),  # which it reads in a string
         (from_nothing, [STATES], "abcde", "⟨query 0⟩⟨query 1⟩/abcde"),
         # the nearest vectors of a code book in the place of states (van den Oord et al. 2017)
         (lambda own, x: own.attend(own.learned[(x @ own.learned.mT).argmax(-1)]), [STATES], "abcde", "abcde"),

@@ -438,7 +438,7 @@ class Follower:
         """Give vectors the ids of their words, which are read here first where no module was given them."""
         known_words, at = known[1] or NOTHING, of.tensors[1]  # categories of a table are columns of their own
         words = known_words.ids if known_words.numbers is None else known_words.numbers
-        if words is None and at.ndim and at.shape[-1] > 1 and bool((at.diff() == 1).all()):
+        if words is None and self.store.families and at.ndim and at.shape[-1] > 1 and bool((at.diff() == 1).all()):
             return nobody(of.result.shape)  # what a model counts up itself are places, or queries that it has learned
         if words is None or bool((words < 0).any()):
             new = self.store.seed(at.shape)
