@@ -175,9 +175,7 @@ def test_the_formula_in_a_cell(run: Callable[[], Tensor]) -> None:
     ids=["only the largest", "a floor", "a mean"],
 )
 @pytest.mark.parametrize("axes", [(), (None,), (None, None)])
-def test_weights_that_are_changed_are_those_multiplied(
-    change: Callable[[Tensor], Tensor], axes: tuple[None, ...]
-) -> None:
+def test_changed_weights_are_those_multiplied(change: Callable[[Tensor], Tensor], axes: tuple[None, ...]) -> None:
     with attnviz.record(tokens=list("abcde")) as maps:
         weights = change(torch.softmax(Q @ K.T, dim=-1))[axes]
         weights @ V[axes]

@@ -217,9 +217,9 @@ class Follower:
         for each in scores or sorted(states or filter(None, known), key=lambda each: -each.since):
             ids = each.ids
             if ids is not None and ids.shape != shape and not _fits(ids.shape, shape):
-                # Where only the number of features differs, each row is still of the token that it was of.
-                alike = ids.ndim == len(shape) and ids.shape[:-1] == shape[:-1] and not self.store.varies(ids, -1)
-                ids = ids[..., :1] if alike else None
+                # Where only how many features or channels there are differs, each is still of the token that it was of.
+                other = [axis for axis, n in enumerate(shape) if ids.ndim == len(shape) and ids.shape[axis] != n]
+                ids = None if len(other) != 1 or self.store.varies(ids, other[0]) else ids.narrow(other[0], 0, 1)
             if ids is not None:
                 ids = ids.expand(shape)
                 is_step, since = each.since < since, each.since
