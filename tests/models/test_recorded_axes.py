@@ -121,11 +121,11 @@ def test_words_that_cannot_be_read_are_no_failure_of_ours() -> None:
 
 
 def test_a_memory_that_is_learned_is_recorded_and_called_a_guess() -> None:
-    """States that attend to keys, and values, which are learned."""
-    forward = lambda own, ids: by_softmax(own.words(ids)[:, None], own.memory, own.memory)  # noqa: E731
-    model = Module(forward, words=nn.Embedding(9, 4), memory=nn.Parameter(torch.randn(1, 2, 5, 4)))
+    """States that attend to keys, and values, which are learned and have attended to one another."""
+    forward = lambda own, ids: by_softmax(own.words(ids)[:, None], *[by_softmax(*[own.memory * 1] * 3)] * 2)  # noqa: E731
+    model = Module(forward, words=nn.Embedding(9, 4), memory=nn.Parameter(torch.randn(1, 2, 2, 4)))
     maps = recorded(lambda: model(torch.tensor([[1, 2, 3], [4, 5, 6]])))
-    assert [one.weights.shape for one in maps] == [(1, 2, 3, 5)] * 2
+    assert called(maps) == "⟨query 0⟩⟨query 1⟩ 012/⟨before 1⟩⟨before 2⟩ 012/⟨before 1⟩⟨before 2⟩"
     assert "is a guess: what they weigh is learned" in maps[0].provenance.facts.guess
 
 

@@ -249,7 +249,7 @@ class PassLabels:
         for row, text in enumerate(texts):
             same = np.array_equal(queries[row], keys[row])
             kept = (kept_keys if same else kept_queries)[row]
-            of_keys = self._call(keys[row], kept_keys[row], n_windows)
+            of_keys = self._call(keys[row], kept_keys[row], n_windows, text if same else None)
             of_queries = of_keys if same else self._call(queries[row], kept, n_windows, text)
             grid = self._names.grid if of_keys.pieces in (self._names.keys or ()) else None
             window = (texts[:row].count(text), n_windows) if n_windows > 1 else ()
