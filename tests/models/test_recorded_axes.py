@@ -734,7 +734,7 @@ def test_hops_in_a_notebook_are_layers() -> None:
     with torch.no_grad(), attnviz.record(keys=list("abcde")) as maps:
         for _ in range(3):
             state = state + (state @ memory.mT).softmax(-1) @ memory
-    assert [(one.n_layers, one.keys.pieces) for one in maps] == [(3, tuple("abcde"))]
+    assert [(one.n_layers, called([one])) for one in maps] == [(3, "⟨query⟩/abcde")]
 
 
 @pytest.mark.parametrize("is_fed", [True, False])
