@@ -203,7 +203,7 @@ def in_pieces(pairs: Iterable[tuple[Any, Any]]) -> Mix:
 
 
 @pytest.mark.parametrize("n_rows", [2, 4, 8])
-@pytest.mark.parametrize("n_queries", [2, 4])
+@pytest.mark.parametrize("n_queries", [2, 3, 4])
 def test_pieces_of_one_attention_are_joined(n_rows: int, n_queries: int) -> None:
     """By heads, as in diffusers' slices, by texts, and by queries; none of them is said to be another head or text."""
     rows, asking = ([slice(at, at + n) for at in range(0, end, n)] for n, end in ((n_rows, 8), (n_queries, 4)))
