@@ -230,11 +230,11 @@ def by_one_key(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return ((query[0] @ keys.mT / 2).softmax(-1) @ values)[None]
 
 
-def by_cell(own: Any, states: Tensor) -> Tensor:
+def by_cell(own: Any, states: Tensor, read: Any = Tensor.contiguous) -> Tensor:
     """Attend to what a cell makes of each token and of those before it."""
     state, made = None, []
     for token in states.unbind(1):
-        state = own.cell(token, state)
+        state = own.cell(read(token), state)
         made.append(state[0])
     return own.by_softmax(torch.stack(made, 1))  # type: ignore[no-any-return]
 
@@ -310,6 +310,7 @@ def by_pooled(_: Any, states: Tensor) -> Tensor:
         (lambda own, states: own.by_one_key(own.by_distances(states)), "abcde"),
         (lambda own, states: own.by_softmax(states.index_add(1, torch.tensor([1, 2]), states[:, :2])), "abcde"),
         (by_cell, "abcde"),
+        (lambda own, states: by_cell(own, states.unfold(1, 2, 2).flatten(2), own.joined), "⟨mixed 0⟩⟨mixed 1⟩"),
         *((step_by_step(*each), "abcde") for each in product((False, True), repeat=2)),
         (lambda own, states: own.by_sums(states), "abcde"),
         (lambda own, states: own.by_both(states), "abcde"),
