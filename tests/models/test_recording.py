@@ -280,7 +280,8 @@ def test_texts_one_after_another_are_no_generation() -> None:
 @pytest.mark.parametrize("n_names", [3, 5, 6])
 @pytest.mark.parametrize("block_size", [3, 9])
 @pytest.mark.parametrize(("n_texts", "kind"), [(1, torch.int64), (2, torch.int32)])
-@pytest.mark.parametrize("run", [GPT.__call__, GPT.forward])  # forward is a function that calls modules
+# Forward is a function that calls modules; the last is another model each time, as where several write together.
+@pytest.mark.parametrize("run", [GPT.__call__, GPT.forward, lambda _, ids: GPT()(ids)])
 def test_a_text_grows_without_a_cache(run: Any, n_texts: int, kind: torch.dtype, block_size: int, n_names: int) -> None:
     """Each pass has the names of what it reads, also of a text that is cropped, as in nanoGPT's generate."""
     model, words = GPT(), [*WORDS, "."][:n_names]
