@@ -121,11 +121,11 @@ def test_words_that_cannot_be_read_are_no_failure_of_ours() -> None:
 
 
 def test_a_memory_that_is_learned_is_recorded_and_called_a_guess() -> None:
-    """States that attend to keys, and values, which are learned."""
-    forward = lambda own, ids: by_softmax(own.words(ids)[:, None], own.memory, own.memory)  # noqa: E731
-    model = Module(forward, words=nn.Embedding(9, 4), memory=nn.Parameter(torch.randn(1, 2, 5, 4)))
+    """States that attend to keys, and values, which are learned and have attended to one another."""
+    forward = lambda own, ids: by_softmax(own.words(ids)[:, None], *[by_softmax(*[own.memory * 1] * 3)] * 2)  # noqa: E731
+    model = Module(forward, words=nn.Embedding(9, 4), memory=nn.Parameter(torch.randn(1, 2, 2, 4)))
     maps = recorded(lambda: model(torch.tensor([[1, 2, 3], [4, 5, 6]])))
-    assert [one.weights.shape for one in maps] == [(1, 2, 3, 5)] * 2
+    assert called(maps) == "⟨query 0⟩⟨query 1⟩ 012/⟨before 1⟩⟨before 2⟩ 012/⟨before 1⟩⟨before 2⟩"
     assert "is a guess: what they weigh is learned" in maps[0].provenance.facts.guess
 
 
@@ -175,9 +175,7 @@ def test_the_formula_in_a_cell(run: Callable[[], Tensor]) -> None:
     ids=["only the largest", "a floor", "a mean"],
 )
 @pytest.mark.parametrize("axes", [(), (None,), (None, None)])
-def test_weights_that_are_changed_are_those_multiplied(
-    change: Callable[[Tensor], Tensor], axes: tuple[None, ...]
-) -> None:
+def test_changed_weights_are_those_multiplied(change: Callable[[Tensor], Tensor], axes: tuple[None, ...]) -> None:
     with attnviz.record(tokens=list("abcde")) as maps:
         weights = change(torch.softmax(Q @ K.T, dim=-1))[axes]
         weights @ V[axes]
@@ -194,9 +192,7 @@ def test_a_share_that_goes_to_no_key_is_not_negative_by_rounding() -> None:
 
 
 @pytest.mark.parametrize("beside", [lambda w: torch.where(w.isnan(), 0, w), lambda w: torch.cat([w, w * 0], 1)[:, :5]])
-def test_what_a_mask_left_out_stays_left_out_where_numbers_are_put_beside_it(
-    beside: Callable[[Tensor], Tensor],
-) -> None:
+def test_what_a_mask_left_out_stays_so_beside_other_numbers(beside: Callable[[Tensor], Tensor]) -> None:
     """As TransformerLens takes NaN away."""
     is_later = torch.ones(5, 5).triu(1) > 0
     (found,) = recorded(lambda: beside((Q @ K.T).masked_fill(is_later, -torch.inf).softmax(-1)) @ V)
@@ -738,7 +734,7 @@ def test_hops_in_a_notebook_are_layers() -> None:
     with torch.no_grad(), attnviz.record(keys=list("abcde")) as maps:
         for _ in range(3):
             state = state + (state @ memory.mT).softmax(-1) @ memory
-    assert [(one.n_layers, one.keys.pieces) for one in maps] == [(3, tuple("abcde"))]
+    assert [(one.n_layers, called([one])) for one in maps] == [(3, "⟨query⟩/abcde")]
 
 
 @pytest.mark.parametrize("is_fed", [True, False])

@@ -203,7 +203,7 @@ def in_pieces(pairs: Iterable[tuple[Any, Any]]) -> Mix:
 
 
 @pytest.mark.parametrize("n_rows", [2, 4, 8])
-@pytest.mark.parametrize("n_queries", [2, 4])
+@pytest.mark.parametrize("n_queries", [2, 3, 4])
 def test_pieces_of_one_attention_are_joined(n_rows: int, n_queries: int) -> None:
     """By heads, as in diffusers' slices, by texts, and by queries; none of them is said to be another head or text."""
     rows, asking = ([slice(at, at + n) for at in range(0, end, n)] for n, end in ((n_rows, 8), (n_queries, 4)))
@@ -230,11 +230,11 @@ def by_one_key(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return ((query[0] @ keys.mT / 2).softmax(-1) @ values)[None]
 
 
-def by_cell(own: Any, states: Tensor) -> Tensor:
+def by_cell(own: Any, states: Tensor, read: Any = Tensor.contiguous) -> Tensor:
     """Attend to what a cell makes of each token and of those before it."""
     state, made = None, []
     for token in states.unbind(1):
-        state = own.cell(token, state)
+        state = own.cell(read(token), state)
         made.append(state[0])
     return own.by_softmax(torch.stack(made, 1))  # type: ignore[no-any-return]
 
@@ -310,6 +310,7 @@ def by_pooled(_: Any, states: Tensor) -> Tensor:
         (lambda own, states: own.by_one_key(own.by_distances(states)), "abcde"),
         (lambda own, states: own.by_softmax(states.index_add(1, torch.tensor([1, 2]), states[:, :2])), "abcde"),
         (by_cell, "abcde"),
+        (lambda own, states: by_cell(own, states.unfold(1, 2, 2).flatten(2), own.joined), "⟨mixed 0⟩⟨mixed 1⟩"),
         *((step_by_step(*each), "abcde") for each in product((False, True), repeat=2)),
         (lambda own, states: own.by_sums(states), "abcde"),
         (lambda own, states: own.by_both(states), "abcde"),
@@ -455,6 +456,7 @@ TIMES = "⟨mixed 0⟩⟨mixed 3⟩⟨mixed 6⟩ ace bdf ⟨mixed 0⟩⟨mixed 3
         (lambda own, sound: own.attend(CONV(sound[:, None]).mT), [drawn(2, 2, 40)], "", "01234 01234"),
         (lambda _, states: by_softmax(*[states[[0, 0, 1]]] * 3), [drawn(2, 2, 3, 16)], "abc xyz", "abc abc xyz"),
         (lambda _, states: SDPA(states, states, states.roll(1, 1)), [STATES], "abcde", "abcde"),
+        (lambda own: own.attend(own.words(torch.tensor([[2, 3, 4]]))), [], "abc", "abc"),  # which it reads in a string
         (from_nothing, [STATES], "abcde", "⟨query 0⟩⟨query 1⟩/abcde"),
         # the nearest vectors of a code book in the place of states (van den Oord et al. 2017)
         (lambda own, x: own.attend(own.learned[(x @ own.learned.mT).argmax(-1)]), [STATES], "abcde", "abcde"),

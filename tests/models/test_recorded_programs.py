@@ -95,6 +95,12 @@ def linearly(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return query @ (key.mT @ value) / (query @ key.sum(-2, keepdim=True).mT)
 
 
+def gated(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Let half of the channels gate the others before a convolution, as in a conformer (Gulati et al. 2020)."""
+    half = functional.glu(torch.cat([query, key], -1).flatten(0, 1).mT, 1)
+    return functional.conv1d(half, torch.ones(4, 1, 3), padding=1, groups=4).mT.view_as(value)
+
+
 def step_by_step(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Carry a state on from token to token."""
     states: accumulate[Tensor] = accumulate(value.unbind(-2), lambda state, of_token: state.div(2).add(of_token))
@@ -103,10 +109,9 @@ def step_by_step(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
 MIXES = (
     (lambda query, key, value: functional.avg_pool2d(value.mT, (1, 3), 1, (0, 1)).mT - value, "pooling"),
-    (
-        lambda query, key, value: ((query.mT @ key).softmax(-1) @ value.mT).mT,
-        "linear attention",
-    ),  # of channels, as in XCiT
+    # of channels, as in XCiT
+    (lambda query, key, value: ((query.mT @ key).softmax(-1) @ value.mT).mT, "linear attention"),
+    (gated, "convolution"),
     (lambda query, key, value: torch.sigmoid(query @ key.mT) @ value, "weights that do not sum to 1"),
     (linearly, "linear attention"),
     (lambda query, key, value: linearly(query, key, value * value.softmax(-1)[..., :1]), "linear attention"),

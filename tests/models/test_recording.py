@@ -53,12 +53,12 @@ class GPT(nn.Module):
     def __init__(self, flash: bool = True, n_layers: int = 3) -> None:
         super().__init__()
         torch.manual_seed(0)
-        self.wte = nn.Embedding(20, 8)
+        self.wte, self.wpe = nn.Embedding(20, 8), nn.Embedding(999, 8, _weight=torch.zeros(999, 8))
         self.h = nn.ModuleList([SelfAttention(8, 2, flash) for _ in range(n_layers)])
         self.eval()
 
     def forward(self, ids: Tensor, real: Tensor | None = None, cached: bool = False) -> Tensor:
-        states = self.wte(ids)
+        states = self.wte(ids) + self.wpe(torch.arange(ids.shape[1]))
         for layer in self.h:
             states = states + layer(states, real, cached)
         logits: Tensor = states @ self.wte.weight.T
@@ -280,12 +280,14 @@ def test_texts_one_after_another_are_no_generation() -> None:
 @pytest.mark.parametrize("n_names", [3, 5, 6])
 @pytest.mark.parametrize("block_size", [3, 9])
 @pytest.mark.parametrize(("n_texts", "kind"), [(1, torch.int64), (2, torch.int32)])
-def test_a_text_that_grows_without_a_cache(n_texts: int, kind: torch.dtype, block_size: int, n_names: int) -> None:
+# Forward is a function that calls modules; the last is another model each time, as where several write together.
+@pytest.mark.parametrize("run", [GPT.__call__, GPT.forward, lambda _, ids: GPT()(ids)])
+def test_a_text_grows_without_a_cache(run: Any, n_texts: int, kind: torch.dtype, block_size: int, n_names: int) -> None:
     """Each pass has the names of what it reads, also of a text that is cropped, as in nanoGPT's generate."""
     model, words = GPT(), [*WORDS, "."][:n_names]
     with torch.no_grad(), record([words] * n_texts) as maps:
         for n_read in (3, 4, 5):
-            model(torch.tensor([IDS[0, :n_read].tolist()] * n_texts, dtype=kind)[:, -block_size:])
+            run(model, torch.tensor([IDS[0, :n_read].tolist()] * n_texts, dtype=kind)[:, -block_size:])
     whole = [*words, "⟨3⟩", "⟨4⟩"][:5]
     expected = [tuple(whole[:n_read][-block_size:]) for n_read in (3, 4, 5) for _ in range(n_texts)]
     assert [one.keys.pieces for one in maps] == [one.queries.pieces for one in maps] == expected

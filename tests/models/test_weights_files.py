@@ -107,7 +107,7 @@ def test_a_vector_with_its_words_is_one_query(name: str, tmp_path: Path) -> None
         np.savetxt(path, ONE[0])
     maps = attnviz.from_attentions(ONE[0] if name == "array" else path, None if name == "vector.csv" else WORDS)
     np.testing.assert_allclose(maps.weights, ONE[:1][None, None], rtol=1e-6)
-    assert (maps.queries.pieces, maps.keys.pieces) == (("0",), tuple(WORDS))
+    assert (maps.queries.pieces, maps.keys.pieces) == (("⟨query⟩",), tuple(WORDS))
     assert "names are those of the keys" in maps.provenance.facts.guess
 
 

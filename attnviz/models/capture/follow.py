@@ -155,7 +155,7 @@ class Follower:
                 ids = [known[each].ids for each in others if each in known and not is_alone]
                 if are_vectors and all(map(self.store.is_nobodys, ids)) and self.store.are_tokens(own.numbers, own.ids):
                     own = Known(own.numbers, own.after)
-            if not own.since:
+            if not own.since and not self.store.is_nobodys(own.ids):
                 self.store.put(tensor, own._replace(since=since))
 
     def takes_whole(self, name: str, args: Sequence[Any]) -> bool:
@@ -217,9 +217,9 @@ class Follower:
         for each in scores or sorted(states or filter(None, known), key=lambda each: -each.since):
             ids = each.ids
             if ids is not None and ids.shape != shape and not _fits(ids.shape, shape):
-                # Where only the number of features differs, each row is still of the token that it was of.
-                alike = ids.ndim == len(shape) and ids.shape[:-1] == shape[:-1] and not self.store.varies(ids, -1)
-                ids = ids[..., :1] if alike else None
+                # Where only how many features or channels there are differs, each is still of the token that it was of.
+                other = [axis for axis, n in enumerate(shape) if ids.ndim == len(shape) and ids.shape[axis] != n]
+                ids = None if len(other) != 1 or self.store.varies(ids, other[0]) else ids.narrow(other[0], 0, 1)
             if ids is not None:
                 ids = ids.expand(shape)
                 is_step, since = each.since < since, each.since
@@ -438,7 +438,7 @@ class Follower:
         """Give vectors the ids of their words, which are read here first where no module was given them."""
         known_words, at = known[1] or NOTHING, of.tensors[1]  # categories of a table are columns of their own
         words = known_words.ids if known_words.numbers is None else known_words.numbers
-        if words is None and at.ndim and at.shape[-1] > 1 and bool((at.diff() == 1).all()):
+        if words is None and self.store.families and at.ndim and at.shape[-1] > 1 and bool((at.diff() == 1).all()):
             return nobody(of.result.shape)  # what a model counts up itself are places, or queries that it has learned
         if words is None or bool((words < 0).any()):
             new = self.store.seed(at.shape)

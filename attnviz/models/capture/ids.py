@@ -302,16 +302,15 @@ class Store:
             gives_way = is_single(ids) or own_differ < any(differ)
             goes_on = is_single(ids) * (family_of(ids) < self.n_before).long()
             ranks.append(family_of(ids) + (gives_way + 2 * goes_on << 40))
-        first, second = ranks
-        found = torch.where((other < 0) | ((one >= 0) & (first <= second)), one, other)
+        found = torch.where((other < 0) | ((one >= 0) & (ranks[0] <= ranks[1])), one, other)
         mixed = (family_of(one) == family_of(other)) & (one != other) & (one >= 0)
+        # What is learned has no order, as two tokens that give one answer.
+        are_words = bool(self.find_words(one).any())
+        are_mixed = all(ids.amax() >= 0 and self.families[int(family_of(ids.amax()))].is_mixed for ids in (one, other))
+        if is_step and is_single(one) and is_single(other) and (are_mixed or bool(mixed.any())):
+            return torch.where(one < 0, other, one), are_words
         if not bool(mixed.any()):
             return found, False
-        are_words = bool(
-            self.find_words(one[mixed]).any()
-        )  # what is learned has no order, as two tokens that give one answer
-        if is_step and is_single(one) and is_single(other):
-            return one, are_words
         # All pairs of tokens meet where each side lies along an axis of its own, and none is added to its neighbour.
         are_pairs = any(_differ(one, axis) != _differ(other, axis) for axis in range(one.ndim))
         are_of_a_text = row_of(one[mixed]).equal(row_of(other[mixed]))

@@ -45,7 +45,8 @@ class ModulesAtWork:
         self._runs, self._passes, self._place_in_stack = count(1), count(1), 0
         self._pass, self._last_of_class = Pass(), dict[type[nn.Module], Pass]()
         self._round, self._in_round = 0, set[nn.Module]()  # of outermost modules, each of which runs in it once
-        self._words: dict[object, tuple[Tensor, Family, int]] = {}  # by where they were read last, and what of
+        # By where they were read last: what they are of, and from which of its places on.
+        self._words: dict[tuple[nn.Module, int], tuple[Tensor, Family, int]] = {}
         self.n_seen = 0  # attentions, also of layers that nobody asked for
 
     def enter(self, module: nn.Module, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
@@ -105,7 +106,7 @@ class ModulesAtWork:
         """
         if tensor.is_nested or type(tensor) is not Tensor or torch._C._get_tracing_state() is not None:
             return
-        known, shape, place = self.store.get(tensor) or NOTHING, tensor.shape, (type(module), at)
+        known, shape = self.store.get(tensor) or NOTHING, tensor.shape
         is_new = not is_learned(tensor) and known.ids is None and not known.after
         if tensor.is_floating_point() and is_new and tensor.ndim in self._find_axes(module):
             tokens = (len(tensor), 1) if tensor.ndim == 2 and len(tensor) in n_texts else shape[:-1]
@@ -120,23 +121,25 @@ class ModulesAtWork:
         elif tensor.dtype in WORDS and 1 <= tensor.ndim <= 3 and not why_unreadable([tensor]):
             tokens = (len(tensor), 1) if tensor.ndim == 1 and len(tensor) in n_texts else shape
             words = tensor.to("cpu", copy=True)
-            text, start = self._find_text(words, place)
+            text, start = self._find_text(words, module, at)
             self.store.put(tensor, Known(self.store.seed(tokens, text, start, row).reshape(shape)))
-            self._words[place] = words, self.store.families[-1], start
+            self._words[module, at] = words, self.store.families[-1], start
 
-    def _find_text(self, words: Tensor, place: object) -> tuple[Family | None, int]:
-        """Find the text that was read at a place and is read again, and where in it these words begin."""
+    def _find_text(self, words: Tensor, module: nn.Module, at: int) -> tuple[Family | None, int]:
+        """Find the text that a module of this class has read and that is read again, and where in it words begin."""
         # Without a cache a model reads a text again with each word that is added, or, where it takes no more, without
         # the first.
-        before, text, start = self._words.get(place, (words[:0], None, 0))
-        for axis, first in ((-1, 0), (0, 0), (-1, 1)):
-            kept = before.movedim(axis, 0)[first:]
-            if len(kept) and torch.equal(kept, words.movedim(axis, 0)[: len(kept)]):
-                return text, start + first
-        # Beams begin as before, each in its row, and go on from the words of one another.
-        if text is not None and torch.equal(words[..., : text.n_places], before[..., : text.n_places]):
-            text.is_changed = True
-            return text, start
+        of_class = [each for each in self._words if (type(each[0]), each[1]) == (type(module), at)]
+        for place in sorted(of_class, key=lambda place: place[0] is not module):  # first what it has read itself
+            before, text, start = self._words[place]
+            for axis, first in ((-1, 0), (0, 0), (-1, 1)):
+                kept = before.movedim(axis, 0)[first:]
+                if len(kept) and torch.equal(kept, words.movedim(axis, 0)[: len(kept)]):
+                    return text, start + first
+            # Beams begin as before, each in its row, and go on from the words of one another.
+            if torch.equal(words[..., : text.n_places], before[..., : text.n_places]):
+                text.is_changed = True
+                return text, start
         return None, 0
 
     def leave(self, module: nn.Module) -> None:

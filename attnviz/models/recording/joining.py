@@ -138,7 +138,7 @@ def _join_numbered(calls: list[Call], store: Store) -> list[Call]:
 def _find_run(call: Call) -> object:
     """Find what parts of one attention have in common, as where a model attends to some heads or queries at a time."""
     families = find_families(call.queries), find_families(call.keys)
-    return call.number, call.path, call.run, call.after, call.how, call.kept.shape[2:], *families
+    return call.number, call.path, call.run, call.after, call.how, call.kept.shape[3:], *families
 
 
 def _join_parts(calls: list[Call], _: Store) -> list[Call]:

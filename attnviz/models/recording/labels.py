@@ -18,7 +18,7 @@ from jaxtyping import Bool
 from attnviz.display import escape_for_display, format_count
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.call import Call, PlaceIds
-from attnviz.models.capture.ids import PLACE_BITS, Family, Store, family_of, place_of, row_of
+from attnviz.models.capture.ids import PLACE_BITS, Family, Store, family_of, nobody, place_of, row_of
 from attnviz.models.recording.groups import Group
 from attnviz.models.recording.joining import find_families, number_tokens
 from attnviz.records import Tokens, name_tokens
@@ -131,7 +131,7 @@ def _guess_sides(call: Call, names: Names, make: Callable[..., PlaceIds]) -> Cal
     """Say what stands on the axes of a call of which nothing is known.
 
     As many rows as texts are named are of these, and no heads. As many queries as keys are of one text, unless two are
-    named.
+    named. A single query is of no token.
     """
     n_rows, n_heads, n_queries, n_keys = call.kept.shape
     n_texts = max(len(rows or ()) for rows in (names.tokens, names.keys))
@@ -142,9 +142,9 @@ def _guess_sides(call: Call, names: Names, make: Callable[..., PlaceIds]) -> Cal
         guess = "which of its rows are of which text is not known" if n_heads > 1 else ""
         call = replace(call, kept=kept, attendable=attendable, sink=sink, heads=heads, guess=guess)
     are_two = n_queries != n_keys or (names.tokens is not None and names.matches_length("keys", n_keys))
-    keys = make("keys" if are_two else "tokens", n_rows, n_keys)
     guess = call.guess or ("which tokens they are of is not known" if call.root else "")
-    return replace(call, queries=make("tokens", n_rows, n_queries), keys=keys, guess=guess)
+    queries = nobody((n_rows, 1)).numpy() if n_queries == 1 < n_keys else make("tokens", n_rows, n_queries)
+    return replace(call, queries=queries, keys=make("keys" if are_two else "tokens", n_rows, n_keys), guess=guess)
 
 
 def count_windows(group: Group) -> tuple[list[int], int]:
@@ -249,7 +249,7 @@ class PassLabels:
         for row, text in enumerate(texts):
             same = np.array_equal(queries[row], keys[row])
             kept = (kept_keys if same else kept_queries)[row]
-            of_keys = self._call(keys[row], kept_keys[row], n_windows)
+            of_keys = self._call(keys[row], kept_keys[row], n_windows, text if same else None)
             of_queries = of_keys if same else self._call(queries[row], kept, n_windows, text)
             grid = self._names.grid if of_keys.pieces in (self._names.keys or ()) else None
             window = (texts[:row].count(text), n_windows) if n_windows > 1 else ()
