@@ -347,6 +347,8 @@ def test_a_single_module_of_cross_attention(n_queries: int, n_keys: int) -> None
         module(states, memory, memory)
     assert called(maps) == f"{queries}/{keys}"
     assert maps.groups == ("",)
+    maps = recorded(lambda: module(*(states.transpose(0, 1).transpose(0, 1) for _ in "qkv")), tokens=[*queries])
+    assert called(maps) == queries
 
 
 # --- what cannot be recorded --------------------------------------------------------------------------------------
