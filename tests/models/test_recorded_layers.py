@@ -80,6 +80,12 @@ def test_a_shared_module_has_the_number_of_each_place() -> None:
     assert (maps.layer_numbers, maps.unseen_layers) == ((0, 2), (1,))
 
 
+def test_a_chosen_layer_of_one_module_keeps_its_number() -> None:
+    attend = lambda own, states: own.attend(states, states, states)[0]  # noqa: E731
+    model = Module(lambda own, states: own.layer(own.layer(states)), layer=Module(attend, attend=attention()))
+    assert recorded(lambda: model(X), layers=[1])[0].layer_numbers == (1,)
+
+
 # --- what is computed otherwise -----------------------------------------------------------------------------------
 
 

@@ -48,7 +48,7 @@ def assemble(
     group: Group, sides: Sequence[AxisLabels], provenances: Sequence[Provenance], value_norms: np.ndarray | None = None
 ) -> Iterator[AttentionMaps]:
     """Yield a record of each row, without padding. Each call is let go when it is copied."""
-    (layers, _), heads = group.layers, group.calls[0].heads
+    layers, heads = group.layers, group.calls[0].heads
     if group.calls[0].factors is not None:
         for row, (side, provenance) in enumerate(zip(sides, provenances, strict=True)):
             factors = tuple(_trim_factors(group, layer, row, side) for layer in range(len(group.calls)))
@@ -130,7 +130,7 @@ def record_of(
 
 def facts_of(group: Group) -> Facts:
     """Return what is known of a group of calls, as typed facts of its record."""
-    n_layers, n_heads = group.layers[1], group.calls[0].n_heads_in_model
+    n_layers, n_heads = group.n_layers_in_model, group.calls[0].n_heads_in_model
     return Facts(group=group.name, n_layers_in_model=n_layers, n_heads_in_model=n_heads, guess=group.guess)
 
 

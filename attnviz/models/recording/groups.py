@@ -3,8 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, compress
 
 import numpy as np
 
@@ -31,7 +30,8 @@ class Group:
     name: str  # "decoder.layers.*.self_attn"
     number: int  # of the pass
     calls: list[Call]
-    outermost: int = 0  # which number of the path may be the layer's, the first that may
+    layers: tuple[int, ...] = ()  # by the numbers in their paths; (): none of these rises
+    n_layers_in_model: int | None = None
     not_seen: str = ""  # what attended in the same pass and is in no group, in sentences
 
     @property
@@ -63,19 +63,6 @@ class Group:
         others = zip(self.calls[1:], given, strict=False)
         beside = next((BESIDE.format(call.path) for call, before in others if not call.after & before), "")
         return " ".join(filter(None, (why, beside, self.not_seen)))
-
-    @cached_property  # calls are let go one by one
-    def layers(self) -> tuple[tuple[int, ...], int | None]:
-        """Return the model's own layer numbers and how many there are. Calls of one shared layer count from 0."""
-        return self.rising or (tuple(range(len(self.calls))), None)
-
-    @cached_property
-    def rising(self) -> tuple[tuple[int, ...], int | None] | None:
-        """Find the first place in the paths whose numbers rise, and how many modules are numbered there."""
-        for place, numbers in list(enumerate(_list_numbers(self.calls)))[self.outermost :]:
-            if list(numbers) == sorted(set(numbers)):
-                return numbers, max(call.n_alike[place] for call in self.calls) or None
-        return None
 
 
 def group_calls(calls: Sequence[Call], watching: Capture, choice: LayersAndHeads) -> list[Group]:
@@ -115,7 +102,18 @@ def _split(family: Sequence[Call], families: Sequence[Family]) -> list[Group]:
         if len({*names}) == len(found):
             break
     outermost = differing[n_written - 1] if n_written else 0
-    return [Group(name, calls[0].number, calls, outermost) for name, calls in zip(names, found, strict=True)]
+    return [
+        Group(name, calls[0].number, calls, *_number_layers(calls, outermost))
+        for name, calls in zip(names, found, strict=True)
+    ]
+
+
+def _number_layers(calls: Sequence[Call], outermost: int) -> tuple[tuple[int, ...], int | None]:
+    """Find the first place in the paths whose numbers rise, and how many modules are numbered there."""
+    for place, numbers in list(enumerate(_list_numbers(calls)))[outermost:]:
+        if list(numbers) == sorted(set(numbers)):
+            return numbers, max(call.n_alike[place] for call in calls) or None
+    return (), None
 
 
 def _list_numbers(calls: Sequence[Call]) -> list[tuple[int, ...]]:
@@ -182,14 +180,15 @@ def _choose(groups: Sequence[Group], choice: LayersAndHeads, not_seen: str) -> l
     """
     found, missing = [], {*(choice.layers or ())}
     for group in groups:
-        if choice.layers is not None and group.rising is None and len({call.path for call in group.calls}) > 1:
+        numbers = group.layers or tuple(range(len(group.calls)))  # calls of one shared layer count from 0
+        if choice.layers is not None and not group.layers and len({call.path for call in group.calls}) > 1:
             problem = f"layers of {group.place} cannot be chosen: no number in their paths rises from each to the next"
             raise InvalidSelection(problem, hint="Leave out layers.")
-        numbers = group.layers[0] if choice.layers is None else choice.layers
-        calls = [call for call, number in zip(group.calls, group.layers[0], strict=True) if number in numbers]
-        calls = [_choose_heads(call, choice) for call in calls]
-        found += [replace(group, calls=calls, not_seen=not_seen)] if calls else []
-        missing -= {*group.layers[0]}
+        chosen = [number in (numbers if choice.layers is None else choice.layers) for number in numbers]
+        calls = [_choose_heads(call, choice) for call in compress(group.calls, chosen)]
+        layers = tuple(compress(numbers, chosen))
+        found += [replace(group, calls=calls, layers=layers, not_seen=not_seen)] if calls else []
+        missing -= {*numbers}
     if missing:
         raise InvalidSelection(f"no attention was seen in layer {min(missing)}", hint="Layers count from 0.")
     return found

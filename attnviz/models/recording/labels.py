@@ -44,9 +44,8 @@ class Names:
 
     def matches_length(self, text: Text, n: int) -> bool:
         """Tell whether names of one side's tokens were given, of which the longest text has as many."""
-        rows, real = getattr(self, text), self.real
-        by_mask = real is not None and real.shape[1] == n and (text == "keys") == (self.keys is not None)
-        return rows is not None and (by_mask or max(map(len, rows), default=0) == n)
+        rows = getattr(self, text)
+        return rows is not None and max(map(len, rows), default=0) == n
 
 
 def read_names(what: str, names: Sequence[str] | Sequence[Sequence[str]] | None) -> tuple[Pieces, ...] | None:
