@@ -536,7 +536,7 @@ def itself_too(one: Tensor, other: Tensor) -> Tensor:
 )
 def test_two_texts_have_their_own_names(read: Callable[..., Any], names: dict[str, Any], expected: str) -> None:
     both = Module(lambda _, one, other: read(one, other))
-    other = STATES[:, : len(names.get("keys", "abcde"))]
+    other = STATES[:, : len(names.get("keys", "abcde"))].clone()
     assert called(recorded(lambda: both(STATES[:, :3], other), **names)) == expected
 
 
