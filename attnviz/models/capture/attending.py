@@ -14,7 +14,7 @@ from torch import Tensor
 
 from attnviz.models.capture.call import Keeper, Kept
 from attnviz.models.capture.captured import NO_SCORE, ROUNDED, find_allowed, read_kernel, refuse_dropout
-from attnviz.models.capture.follow import Operation, list_tensors
+from attnviz.models.capture.follow import Operation
 from attnviz.models.capture.ids import NOTHING, Ids, Known, Softmax, collapse, is_learned, is_single, nobody, row_of
 
 MISSED = 1e-3  # by which a row of weights may miss 1
@@ -34,7 +34,7 @@ class Rule:
     def soften(self, of: Operation, place: str) -> None:
         """Remember what came out of a softmax."""
         result, (scores, axis), allowed = of.result, of.args[:2], None
-        known = self._store.get(scores)
+        known = of.known[0]
         is_unknown = known is None and not is_learned(scores) and result.numel() > 0
         if is_unknown and not self._keeper.at_work.calls:
             known = NOTHING  # in cells of a notebook scores are filled in one by one
@@ -58,8 +58,8 @@ class Rule:
 
     def multiply(self, of: Operation) -> None:
         """Look at a product of matrices, of which either side may hold the weights."""
-        sides = list(list_tensors(of.args))[-2:]
-        known = [Known(nobody(side.shape)) if is_learned(side) else self._store.get(side) or NOTHING for side in sides]
+        sides, pairs = of.tensors[-2:], zip(of.tensors[-2:], of.known[-2:], strict=True)
+        known = [Known(nobody(side.shape)) if is_learned(side) else own or NOTHING for side, own in pairs]
         is_unknown = any(map(is_learned, sides)) and any(each is NOTHING for each in known)
         if is_unknown or not of.result.is_floating_point() or not sides[0].numel():  # or no keys, as at first
             return
@@ -84,7 +84,7 @@ class Rule:
         if kernel is None:
             self._note(of.name, "kernels")
             return
-        query, key, value = (store.get(side) or NOTHING for side in of.tensors[:3])
+        query, key, value = (each or NOTHING for each in of.known[:3])
         after, since = query.after | key.after | value.after, max(query.since, key.since, value.since)
         queries = Known(None if store.is_nobodys(query.ids) else query.ids, after, since=since)
         shape, keys = (*kernel[0].query.shape[:-1], kernel[0].key.shape[-2]), value.ids if key.ids is None else key.ids
@@ -225,9 +225,8 @@ class Rule:
     def weigh(self, of: Operation) -> bool:
         """Look at a product element by element: one key leaves nothing to sum up. Returns whether it was attention."""
         self._weighed = (of.result, *of.tensors) if len(of.tensors) == 2 else None
-        known = [self._store.get(side) or NOTHING for side in of.tensors]
         # Of one expert, too, the weight is 1; but the score of a key is of two tokens.
-        is_scored = any(each.softmax is not None and each.columns is not None for each in known)
+        is_scored = any(each and each.softmax is not None and each.columns is not None for each in of.known)
         return is_scored and self.sum_up(of._replace(args=(of.result, [])))
 
     def sum_up(self, of: Operation) -> bool:

@@ -229,7 +229,8 @@ class Capture(Operators):
         if (is_strange or attends or is_softmax) and (why := why_unreadable(tensors)):
             self.unread.places["empty"] += [why] if attends or is_softmax else []
             return
-        of = Operation(name, func, args, kwargs, result, tensors, list(list_tensors((result,))))
+        known = [self.store.get(tensor) for tensor in tensors]
+        of = Operation(name, func, args, kwargs, result, tensors, known, list(list_tensors((result,))))
         self._follower.begin(of)
         # A kernel is attention, a product or a sum may be, and all else only moves, mixes or keeps the ids of tokens.
         if attends:
