@@ -8,7 +8,7 @@ import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, reduce
+from functools import cache
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -67,8 +67,8 @@ class Operation(NamedTuple):
     kwargs: dict[str, Any]
     result: Any
     tensors: list[Tensor]  # that it was given
-    known: list[Known | None]  # of each of these
     results: list[Tensor]  # that it gave
+    known: list[Known | None] = []  # noqa: RUF012 - of each that it was given
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class Follower:
     def __init__(self, store: Store, note: Callable[[str], None]) -> None:
         self.store, self._note = store, note
         self._count = count(1)
-        self._parts: Any = WeakTensorKeyDictionary()  # of what each is a part, and how it is taken from that
+        self._wholes: Any = WeakTensorKeyDictionary()  # of which each is a part
         self._rules: dict[str, Callable[[Operation], Ids | None]] = {
             "embedding": self._look_up,
             **dict.fromkeys(CONVOLUTIONS, self._convolve),
@@ -130,11 +130,12 @@ class Follower:
 
     def _takes_by_words(self, of: Operation) -> bool:
         """Tell whether words say which rows are taken of a table that is of no token, as of embeddings."""
-        if of.name not in ("index", "index_select") or len(of.known) != 2 or of.known[1] is None:
+        if of.name not in ("index", "index_select") or len(of.known) != 2:
             return False
-        (table, (words, *_)), shape = of.known, of.result.shape
-        is_table = words is not None and (table is None or self.store.is_nobodys(table.ids))
-        return is_table and len(shape) <= words.ndim + 1 and shape[: words.ndim] == words.shape
+        table, words, shape = of.known[0], (of.known[1] or NOTHING).ids, of.result.shape
+        if words is None or (table is not None and not self.store.is_nobodys(table.ids)):
+            return False
+        return len(shape) <= words.ndim + 1 and shape[: words.ndim] == words.shape
 
     def _leave_untold(self, of: Operation, ids: Ids | None) -> Ids | None:
         """Leave out that a result is of nobody where it is not known what else it was made of.
@@ -163,8 +164,8 @@ class Follower:
                 if are_vectors and all(map(self.store.is_nobodys, ids)) and self.store.are_tokens(own.numbers, own.ids):
                     own = Known(own.numbers, own.after)
             if not own.since:
-                of.known[at] = own._replace(since=since)
-                self.store.put(tensor, of.known[at])
+                of.known[at] = own = own._replace(since=since)
+                self.store.put(tensor, own)
 
     def takes_whole(self, name: str, args: Sequence[Any]) -> bool:
         """Tell whether an operator that is made of other operators can be followed as it is, which takes less time."""
@@ -236,29 +237,24 @@ class Follower:
         return found
 
     def _write(self, part: Tensor, ids: Ids, after: int) -> None:
-        """Write ids into a tensor, and into the one that it is a part of."""
-        ids = ids if not ids.ndim or self.store.varies(ids, -1) else ids[..., :1].expand(ids.shape)
-        self.store.put(part, Known(ids, after))
-        for find_whole, takes in self._parts.get(part, ()):
-            if (whole := find_whole()) is not None:
+        """Write ids into a tensor, and into those that it is a part of."""
+        for whole in (part, *(find_whole() for find_whole in self._wholes.get(part, ()))):
+            if whole is not None:
                 before = (self.store.get(whole) or NOTHING).ids
-                new = (nobody(whole.shape) if before is None else before).clone(memory_format=torch.contiguous_format)
-                reduce(lambda of, take: take(of), takes, new).copy_(ids)
-                self._write(whole, new, after)
-                break
+                new = torch.empty_strided(whole.shape, whole.stride(), dtype=torch.int64)
+                new.copy_(nobody(whole.shape) if before is None else before)
+                new.as_strided(part.shape, part.stride(), part.storage_offset() - whole.storage_offset()).copy_(ids)
+                is_one = new.ndim > 0 and not self.store.varies(new, -1)
+                self.store.put(whole, Known(new[..., :1].expand(new.shape) if is_one else new, after))
 
     # --- the same operator, on ids ------------------------------------------------------------------------------------
 
     def _move(self, of: Operation) -> None:
         source = of.tensors[0]
         # A part is remembered with its whole: what is written into it later, as into a cache with room left, has to be
-        # written into the ids of the whole, too. `take` finds the part again among those.
+        # written into the ids of the whole, too. Of a part of a part the one between may be gone by then.
         if of.name in ("alias", "slice", "select") and not is_learned(source):
-            again, where, named = of.function, of.args[1:], of.kwargs
-            take = lambda whole: again(whole, *where, **named)  # noqa: E731 - and holds no tensor alive
-            # Of a part of a part the one between may be gone by then, as in cache[:2, 3:4] = …
-            around = ((find_whole, (*takes, take)) for find_whole, takes in self._parts.get(source, ()))
-            self._parts[of.result] = [(weakref.ref(source), (take,)), *around]
+            self._wholes[of.result] = weakref.ref(source), *self._wholes.get(source, ())
         if not any(of.known):
             return
         joined = _join(of.known)
@@ -309,9 +305,9 @@ class Follower:
             if of.name in REPEATING and ids is not None and ids.ndim == 2 and result.dtype in WORDS:
                 ids = self.store.tell_apart(ids)
             is_copied = of.name in COPYING and result.ndim == 3 and not self.store.is_repeated(of.tensors[0])
-            known = joined._replace(**dict(zip(PLANES, (ids, *others), strict=True)))
-            self.store.put(result, known._replace(softmax=own, is_copied=is_copied))
-            if ids is not None and of.function._schema.name.endswith("_") and result in self._parts:
+            planes: dict[str, Any] = dict(zip(PLANES, (ids, *others), strict=True))
+            self.store.put(result, joined._replace(**planes, softmax=own, is_copied=is_copied))
+            if ids is not None and of.function._schema.name.endswith("_") and result in self._wholes:
                 self._write(result, ids, joined.after)
 
     def _takes_some(self, of: Operation) -> bool:

@@ -230,7 +230,7 @@ class Capture(Operators):
             self.unread.places["empty"] += [why] if attends or is_softmax else []
             return
         known = [self.store.get(tensor) for tensor in tensors]
-        of = Operation(name, func, args, kwargs, result, tensors, known, list(list_tensors((result,))))
+        of = Operation(name, func, args, kwargs, result, tensors, list(list_tensors((result,))), known)
         self._follower.begin(of)
         # A kernel is attention, a product or a sum may be, and all else only moves, mixes or keeps the ids of tokens.
         if attends:
