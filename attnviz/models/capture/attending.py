@@ -31,7 +31,7 @@ class Rule:
         self._keeper, self._store, self._note = keeper, keeper.at_work.store, note
         self._weighed: tuple[Tensor, Tensor, Tensor] | None = None  # the last product element by element
 
-    def soften(self, of: Operation, place: str) -> None:
+    def soften(self, of: Operation) -> None:
         """Remember what came out of a softmax."""
         result, (scores, axis), allowed = of.result, of.args[:2], None
         known = of.known[0]
@@ -53,7 +53,7 @@ class Rule:
         if result.ndim > 3 and known.columns is None and is_of_keys:
             numbers = -2 - torch.arange(result.shape[-2])
             known = known._replace(ids=numbers[:, None].expand(result.shape))
-        softmax = Softmax(tuple(result.shape), result.shape[axis], place, is_unknown, self._keeper.at_work.n_seen)
+        softmax = Softmax(tuple(result.shape), result.shape[axis], is_unknown, self._keeper.at_work.n_seen)
         self._store.put(result, known._replace(softmax=softmax, allowed=allowed))
 
     def multiply(self, of: Operation) -> None:
@@ -160,7 +160,7 @@ class Rule:
         ids = across = None
         if softmax is not None:
             if along[1] or (along[0] and of_right.softmax is not None):
-                self._note(f"{softmax.place} ({softmax.changed or 'softmax'})", "changed")
+                self._note(softmax.changed or "softmax", "changed")
             # States are of tokens, as scores are, and hold no weights: those that read them begin anew.
             softmax = None if are_states else softmax._replace(changed=softmax.changed or "linear")
         elif all(along):
