@@ -53,7 +53,7 @@ class Rule:
         if result.ndim > 3 and known.columns is None and is_of_keys:
             numbers = -2 - torch.arange(result.shape[-2])
             known = known._replace(ids=numbers[:, None].expand(result.shape))
-        softmax = Softmax(tuple(result.shape), result.shape[axis], is_unknown, self._keeper.at_work.n_seen)
+        softmax = Softmax(tuple(result.shape), is_unknown, self._keeper.at_work.n_seen)
         self._store.put(result, known._replace(softmax=softmax, allowed=allowed))
 
     def multiply(self, of: Operation) -> None:
@@ -207,7 +207,7 @@ class Rule:
         if self._store.is_nobodys(ids):  # a memory, or vectors of experts: which of them, numbers do not tell
             return is_plain and n_keys > 1 and weights.ndim > 2 and is_distribution(weights, known)
         if ids is None:
-            if softmax is not None and softmax.is_cut and n_keys > softmax.n_keys:
+            if softmax is not None and softmax.is_cut and n_keys > softmax.shape[-1]:
                 self._note("", "pieces")  # rows of more keys than it had were put together anew, as in Longformer
                 return False
             fits = softmax is None or len(softmax.shape) < 3 or weights.ndim > 2

@@ -188,16 +188,12 @@ class Follower:
             softmax = joined.softmax._replace(changed=joined.softmax.changed or of.name)
             joined = joined._replace(allowed=None, softmax=softmax)
         is_whole = of.name == "_to_copy" or not any(tensor.is_floating_point() for tensor in of.tensors)
+        joined = joined._replace(ids=ids)
         for result in of.results:
-            kind, of_words = result.dtype, result.dtype in WORDS
-            if not result.is_nested and (kind.is_floating_point or kind.is_complex or of_words):
-                own = ids if ids is not None and ids.shape == result.shape and (is_whole or not of_words) else None
-                across, numbers = (
-                    each if each is not None and each.shape == result.shape else None
-                    for each in (joined.columns, joined.numbers)
-                )
-                made = joined if is_whole or not of_words else Known(None, joined.after)  # places, say, are no states
-                self.store.put(result, made._replace(ids=own, columns=across, numbers=numbers))
+            if result.dtype in WORDS and not is_whole:
+                self.store.put(result, Known(None, joined.after))  # places, say, are no states
+            elif not result.is_nested and (result.is_floating_point() or result.is_complex() or result.dtype in WORDS):
+                self.store.put(result, joined.fit(result.shape))
 
     def _makes_states(self, of: Operation) -> bool:
         """Tell whether weights were used up: multiplied with the features of states, or states summed up by them."""
@@ -213,10 +209,10 @@ class Follower:
         if not results or results[0].is_nested:
             return None
         shape, found, since = results[0].shape, None, 0
-        if (kind := RUNNING.get(of.name)) is not None and (of.args[0].is_floating_point() or of.args[0].is_complex()):
-            axes = [of.args[1]] if isinstance(of.args[1], int) else of.args[1]
-            if any(self.store.varies((of.known[0] or NOTHING).ids, axis) for axis in axes):
-                self._note(kind)
+        if of.name in RUNNING and (of.args[0].is_floating_point() or of.args[0].is_complex()):
+            ids = (of.known[0] or NOTHING).ids
+            if any(self.store.varies(ids, axis) for axis in _list_axes(of, ids)):
+                self._note(RUNNING[of.name])
         # States are of no token that only whole numbers are of, such as lengths. Scores are of the tokens whose states
         # were multiplied, whatever is added: distances, gathered or shifted.
         states = [own for own, tensor in zip(of.known, of.tensors, strict=True) if own and tensor.is_floating_point()]
