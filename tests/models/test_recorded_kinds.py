@@ -422,6 +422,12 @@ def from_nothing(own: Any, states: Tensor) -> Any:
     return by_softmax(torch.zeros_like(states[:, :2]) + own.learned, states, states)
 
 
+def from_a_table(own: Any, states: Tensor) -> Any:
+    """Ask with what a model has in a tensor that is no parameter."""
+    rows = functional.embedding(torch.arange(2), drawn(9, 3, 16))
+    return by_softmax(own.query(rows.expand(1, 2, 16)), states, states)
+
+
 CONV = partial(functional.conv1d, weight=drawn(5, 16, 1, 8), stride=8)
 TWO, IMAGES = torch.arange(6).view(2, 3), drawn(4, 2, 16, 2, 3)
 FRAMES = "⟨before 1⟩ab ⟨before 1⟩cd ⟨before 1⟩ef ⟨before 1⟩uv ⟨before 1⟩wx ⟨before 1⟩yz"
@@ -458,6 +464,7 @@ TIMES = "⟨mixed 0⟩⟨mixed 3⟩⟨mixed 6⟩ ace bdf ⟨mixed 0⟩⟨mixed 3
         (lambda _, states: SDPA(states, states, states.roll(1, 1)), [STATES], "abcde", "abcde"),
         (lambda own: own.attend(own.words(torch.tensor([[2, 3, 4]]))), [], "abc", "abc"),  # which it reads in a string
         (from_nothing, [STATES], "abcde", "⟨query 0⟩⟨query 1⟩/abcde"),
+        (from_a_table, [STATES], "abcde", "⟨query 0⟩⟨query 1⟩/abcde"),
         # the nearest vectors of a code book in the place of states (van den Oord et al. 2017)
         (lambda own, x: own.attend(own.learned[(x @ own.learned.mT).argmax(-1)]), [STATES], "abcde", "abcde"),
     ],

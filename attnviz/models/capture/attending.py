@@ -14,7 +14,7 @@ from torch import Tensor
 
 from attnviz.models.capture.call import Keeper, Kept
 from attnviz.models.capture.captured import MASKED_IN_WINDOWS, ROUNDED, find_allowed, read_kernel, refuse_dropout
-from attnviz.models.capture.follow import Operation, list_tensors
+from attnviz.models.capture.follow import Operation
 from attnviz.models.capture.ids import NOTHING, Ids, Known, Softmax, collapse, is_learned, is_single, nobody, row_of
 
 MISSED = 1e-3  # by which a row of weights may miss 1
@@ -30,10 +30,10 @@ class Rule:
         self._keeper, self._store, self._note = keeper, keeper.at_work.store, note
         self._weighed: tuple[Tensor, Tensor, Tensor] | None = None  # the last product element by element
 
-    def soften(self, of: Operation, place: str) -> None:
+    def soften(self, of: Operation) -> None:
         """Remember what came out of a softmax."""
         result, (scores, axis), allowed = of.result, of.args[:2], None
-        known = self._store.get(scores)
+        known = of.known[0]
         is_unknown = known is None and not is_learned(scores) and result.numel() > 0
         if is_unknown and not self._keeper.at_work.calls:
             known = NOTHING  # in cells of a notebook scores are filled in one by one
@@ -49,13 +49,13 @@ class Rule:
         if result.ndim > 3 and known.columns is None and is_of_keys:
             numbers = -2 - torch.arange(result.shape[-2])
             known = known._replace(ids=numbers[:, None].expand(result.shape))
-        softmax = Softmax(tuple(result.shape), result.shape[axis], place, is_unknown, self._keeper.at_work.n_seen)
+        softmax = Softmax(tuple(result.shape), is_unknown, self._keeper.at_work.n_seen)
         self._store.put(result, known._replace(softmax=softmax, allowed=allowed))
 
     def multiply(self, of: Operation) -> None:
         """Look at a product of matrices, of which either side may hold the weights."""
-        sides = list(list_tensors(of.args))[-2:]
-        known = [Known(nobody(side.shape)) if is_learned(side) else self._store.get(side) or NOTHING for side in sides]
+        sides, pairs = of.tensors[-2:], zip(of.tensors[-2:], of.known[-2:], strict=True)
+        known = [Known(nobody(side.shape)) if is_learned(side) else own or NOTHING for side, own in pairs]
         is_unknown = any(map(is_learned, sides)) and any(each is NOTHING for each in known)
         if is_unknown or not of.result.is_floating_point() or not sides[0].numel():  # or no keys, as at first
             return
@@ -80,7 +80,7 @@ class Rule:
         if kernel is None:
             self._note(of.name, "kernels")
             return
-        query, key, value = (store.get(side) or NOTHING for side in of.tensors[:3])
+        query, key, value = (each or NOTHING for each in of.known[:3])
         after, since = query.after | key.after | value.after, max(query.since, key.since, value.since)
         queries = Known(None if store.is_nobodys(query.ids) else query.ids, after, since=since)
         shape, keys = (*kernel[0].query.shape[:-1], kernel[0].key.shape[-2]), value.ids if key.ids is None else key.ids
@@ -156,7 +156,7 @@ class Rule:
         ids = across = None
         if softmax is not None:
             if along[1] or (along[0] and of_right.softmax is not None):
-                self._note(f"{softmax.place} ({softmax.changed or 'softmax'})", "changed")
+                self._note(softmax.changed or "softmax", "changed")
             # States are of tokens, as scores are, and hold no weights: those that read them begin anew.
             softmax = None if are_states else softmax._replace(changed=softmax.changed or "linear")
         elif all(along):
@@ -203,7 +203,7 @@ class Rule:
         if self._store.is_nobodys(ids):  # a memory, or vectors of experts: which of them, numbers do not tell
             return is_plain and n_keys > 1 and weights.ndim > 2 and is_distribution(weights, known)
         if ids is None:
-            if softmax is not None and softmax.is_cut and n_keys > softmax.n_keys:
+            if softmax is not None and softmax.is_cut and n_keys > softmax.shape[-1]:
                 self._note("", "pieces")  # rows of more keys than it had were put together anew, as in Longformer
                 return False
             fits = softmax is None or len(softmax.shape) < 3 or weights.ndim > 2
@@ -221,9 +221,8 @@ class Rule:
     def weigh(self, of: Operation) -> bool:
         """Look at a product element by element: one key leaves nothing to sum up. Returns whether it was attention."""
         self._weighed = (of.result, *of.tensors) if len(of.tensors) == 2 else None
-        known = [self._store.get(side) or NOTHING for side in of.tensors]
         # Of one expert, too, the weight is 1; but the score of a key is of two tokens.
-        is_scored = any(each.softmax is not None and each.columns is not None for each in known)
+        is_scored = any(each and each.softmax is not None and each.columns is not None for each in of.known)
         return is_scored and self.sum_up(of._replace(args=(of.result, [])))
 
     def sum_up(self, of: Operation) -> bool:

@@ -8,7 +8,7 @@ It is compared with the mask, row by row.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -30,8 +30,8 @@ class SymbolicMask(NamedTuple):
     """A mask of one text, read."""
 
     window: Window
+    fitting: Bool[Tensor, " query"]  # the rows of the mask that are just that; others are of padding
     attendable_keys: Bool[Tensor, " key"] | None = None  # None: every key
-    fitting: Bool[Tensor, " query"] | None = None  # the rows of the mask that are just that; None: all. Others: padding
     bias: Float32[Tensor, "head distance"] | None = None  # as `Factors` has it; None: nothing is added to scores
 
 
@@ -40,7 +40,7 @@ class FactoredRows:
     """What the weights of a call are worked out from, of each row of its batch."""
 
     factors: tuple[Factors, ...]
-    fitting: tuple[Bool[np.ndarray, " query"] | None, ...]  # queries whose mask is that of the factors; None: all
+    fitting: tuple[Bool[np.ndarray, " query"], ...]  # queries whose mask is that of the factors
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -72,24 +72,24 @@ class Factoring:
             queries, keys, values = (each.expand(shape[0], *each.shape[1:])[row] for each in (query, key, value))
             queries, keys = queries.expand(shape[1], -1, -1)[heads].float(), _group_keys(keys, heads, shape[1])
             sums = None if log_sum_exp is None else log_sum_exp[row, heads].float()
-            if sums is not None and mask.fitting is not None:  # a row that attends to nothing has none
+            if sums is not None and not bool(mask.fitting.all()):  # a row that attends to nothing has none
                 sums = sums.nan_to_num(0.0, 0.0, 0.0).masked_fill(sums.abs() > MAX_SCORE, 0.0)
             parts = (queries, keys, sums, mask.bias, mask.attendable_keys)
-            q, k, *others = (None if of is None else of.detach().contiguous().cpu().numpy() for of in parts)
-            assert q is not None
-            assert k is not None
-            rows.append(Factors(q, k, others[0], float(scale), others[1], mask.window, others[2]))
+            given: list[Any] = [None if of is None else of.detach().contiguous().cpu().numpy() for of in parts]
+            q, k, logs, bias, seen = given
+            rows.append(Factors(q, k, logs, float(scale), bias, mask.window, seen))
             values = values[[head * len(values) // shape[1] for head in heads]]
             error = float(np.maximum(error, _measure_error(rows[-1], mask, values, output[row, heads])))
-        fitting = tuple(None if mask.fitting is None else mask.fitting.numpy() for mask in masks)
-        return FactoredRows(tuple(rows), fitting), check_error(error, output.dtype, what)
+        found = FactoredRows(tuple(rows), tuple(mask.fitting.numpy() for mask in masks))
+        return found, check_error(error, output.dtype, what)
 
     def _symbolic(self, asked: Asked, shape: Sequence[int], what: str) -> list[SymbolicMask]:
         """Read the mask of each row. Raises InvalidRecord for what is no window, padding or bias by distance."""
         n_batch, n_heads, *_ = shape
         given = asked.attn_mask
         if given is None:
-            return [SymbolicMask(CAUSAL if asked.is_causal and shape[2] > 1 else EVERYWHERE)] * n_batch
+            window = CAUSAL if asked.is_causal and shape[2] > 1 else EVERYWHERE
+            return [SymbolicMask(window, torch.ones(shape[2], dtype=torch.bool))] * n_batch
         for known, masks in self._masks:
             if known.shape == given.shape and torch.equal(known, given):
                 return masks
@@ -102,11 +102,8 @@ class Factoring:
 def _group_keys(keys: Float[Tensor, "group key d"], heads: list[int], n_heads: int) -> Float32[Tensor, "shared key d"]:
     """Return the keys of some heads, once where neighbours share them, also where a model repeated them."""
     groups = [head * len(keys) // n_heads for head in heads]
-    for n_sharing in (number for number in range(len(heads), 1, -1) if len(heads) % number == 0):
-        firsts = [groups[place - place % n_sharing] for place in range(len(groups))]
-        if all(one == first or torch.equal(keys[one], keys[first]) for one, first in zip(groups, firsts, strict=True)):
-            return keys[groups[::n_sharing]].float()
-    return keys[groups].float()
+    apart, n_sharing = torch.unique_consecutive(keys[groups], dim=0, return_counts=True)
+    return (apart if len(n_sharing.unique()) == 1 else keys[groups]).float()
 
 
 def _measure_error(
@@ -119,7 +116,7 @@ def _measure_error(
 
     Raises InvalidRecord where a row is no distribution.
     """
-    fitting = np.arange(output.shape[1]) if mask.fitting is None else np.flatnonzero(mask.fitting.numpy())
+    fitting = np.flatnonzero(mask.fitting.numpy())
     probes = fitting[np.unique(np.linspace(0, len(fitting) - 1, N_PROBES).astype(int))]
     worst = 0.0
     for head, of_head in enumerate(values.float().cpu().numpy()):
@@ -140,7 +137,8 @@ def symbolic(mask: Tensor, what: str) -> SymbolicMask:
     if not all(torch.equal(passing[0], other) for other in passing[1:]):
         raise InvalidRecord(f"{what} masks heads differently", hint=MATRIX)
     if passing.shape[1] == 1:
-        found = SymbolicMask(EVERYWHERE, None if bool(passing.all()) else passing[0, 0].expand(n_keys))
+        everybody, keys = torch.ones(n_queries, dtype=torch.bool), passing[0, 0].expand(n_keys)
+        found = SymbolicMask(EVERYWHERE, everybody, None if bool(passing.all()) else keys)
     else:
         found = _read_window(passing[0].expand(n_queries, n_keys), what)
     if few.dtype == torch.bool or not bool((passing & (few != 0)).any()):
@@ -178,7 +176,7 @@ def _read_window(passing: Bool[Tensor, "query key"], what: str) -> SymbolicMask:
     if bool(wrong.any()):
         query = int(wrong.nonzero()[0])
         raise InvalidRecord(f"{what} has a mask that is not a window: query {query} sees other keys", hint=MATRIX)
-    return SymbolicMask(window, *(None if bool(each.all()) else each for each in (keys, fitting)))
+    return SymbolicMask(window, fitting, None if bool(keys.all()) else keys)
 
 
 def _read_bias(
@@ -186,7 +184,7 @@ def _read_bias(
 ) -> Float32[Tensor, "head distance"]:
     """Read what a mask adds for each distance to what it lets through, as in T5."""
     n_heads, n_queries, n_keys = mask.shape
-    there = passing if found.fitting is None else passing & found.fitting[:, None]
+    there = passing & found.fitting[:, None]
     middle = max(n_queries, n_keys) - 1
     places = (torch.arange(n_keys) - torch.arange(n_queries)[:, None] + middle)[there]
     line = torch.zeros(n_heads, 2 * middle + 1, dtype=mask.dtype)

@@ -8,7 +8,7 @@ import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, reduce
+from functools import cache
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -68,6 +68,7 @@ class Operation(NamedTuple):
     result: Any
     tensors: list[Tensor]  # that it was given
     results: list[Tensor]  # that it gave
+    known: list[Known | None] = []  # noqa: RUF012 - of each that it was given
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -96,8 +97,8 @@ class Follower:
     def __init__(self, store: Store, note: Callable[[str], None]) -> None:
         self.store, self._note = store, note
         self._count = count(1)
-        self._parts: Any = WeakTensorKeyDictionary()  # of what each is a part, and how it is taken from that
-        self._rules: dict[str, Callable[[Operation, Sequence[Known | None]], Ids | None]] = {
+        self._wholes: Any = WeakTensorKeyDictionary()  # of which each is a part
+        self._rules: dict[str, Callable[[Operation], Ids | None]] = {
             "embedding": self._look_up,
             **dict.fromkeys(CONVOLUTIONS, self._convolve),
             **dict.fromkeys(EDGES, self._add_along_edges),
@@ -107,56 +108,64 @@ class Follower:
         """Keep what is known of a result."""
         if of.name.endswith("_like") or of.name.startswith("new_"):
             return
-        known = [self.store.get(tensor) for tensor in of.tensors]
-        is_read = any(known) or of.name == "embedding"
+        is_read = any(of.known) or of.name == "embedding"
         if not is_read and is_learned(of.tensors[0]) and all(map(_is_no_state, of.tensors)):
             for result in of.results:
                 self.store.put(result, Known(nobody(result.shape)))
-        elif self._takes_by_words(of, known):
-            self._mark(of, known, self._look_up(of, known))
+        elif self._takes_by_words(of):
+            self._mark(of, self._look_up(of))
         elif of.name in MOVES:
-            self._move(of, known)
+            self._move(of)
         elif of.name == "copy" and of.function._schema.name.endswith("_"):
-            source = known[1] or NOTHING
+            source = of.known[1] or NOTHING
             if source.ids is not None:
                 self._write(of.result, source.ids.expand(of.result.shape), source.after)
         elif of.name == "bernoulli":  # what dropout multiplies with
             share = of.args[1] if len(of.args) > 1 and isinstance(of.args[1], float) else 0.5
             self.store.put(of.result, Known(None, dropped=1 - share))
-        elif of.name in CONVOLUTIONS or (is_read and not self._is_untold(of, known)):
+        elif is_read or of.name in CONVOLUTIONS:
             by_number = self._convolve if "_pool" in of.name or "upsample" in of.name else self._combine
             otherwise = self._reduce if "keepdim" in _parameters(of.function) else by_number
-            self._mark(of, known, self._rules.get(of.name, otherwise)(of, known))
+            self._mark(of, self._rules.get(of.name, otherwise)(of))
 
-    def _takes_by_words(self, of: Operation, known: Sequence[Known | None]) -> bool:
+    def _takes_by_words(self, of: Operation) -> bool:
         """Tell whether words say which rows are taken of a table that is of no token, as of embeddings."""
-        is_table = of.name in ("index", "index_select") and len(known) == 2
-        is_table = is_table and (known[0] is None or self.store.is_nobodys(known[0].ids))
-        words = known[1].ids if is_table and known[1] else None
-        return words is not None and of.result.ndim <= words.ndim + 1 and of.result.shape[: words.ndim] == words.shape
+        if of.name not in ("index", "index_select") or len(of.known) != 2:
+            return False
+        table, words, shape = of.known[0], (of.known[1] or NOTHING).ids, of.result.shape
+        if words is None or (table is not None and not self.store.is_nobodys(table.ids)):
+            return False
+        return len(shape) <= words.ndim + 1 and shape[: words.ndim] == words.shape
 
-    def _is_untold(self, of: Operation, known: Sequence[Known | None]) -> bool:
-        """Tell whether states that nothing is known of meet nothing but what is learned, which does not change that."""
-        is_all_known = all(each or _is_no_state(tensor) for each, tensor in zip(known, of.tensors, strict=True))
-        return any(known) and not is_all_known and all(self.store.is_nobodys(each.ids) for each in known if each)
+    def _leave_untold(self, of: Operation, ids: Ids | None) -> Ids | None:
+        """Leave out that a result is of nobody where it is not known what else it was made of.
+
+        What is not known stays so, whatever is learned that it meets. Nor is it known what rows of a table are of that
+        numbers which were worked out of states say, such as the nearest of a code book.
+        """
+        pairs = zip(of.known, of.tensors, strict=True)
+        is_unknown = any((own or NOTHING).ids is None and (own or not _is_no_state(tensor)) for own, tensor in pairs)
+        return None if is_unknown and self.store.is_nobodys(ids) else ids
 
     def begin(self, of: Operation) -> None:
         """Note when tensors are first worked on, and make tokens of numbers given that get features of their own."""
         # A step of a recurrence adds a token to a state of those before it. Which of the two is the newer one their ids
         # do not say, as a text may be read backwards. But what was taken out of the text last is worked on last.
-        known = {tensor: own for tensor in of.tensors if (own := self.store.get(tensor)) is not None}
         since = next(self._count)  # of several that are taken out for one operator none is the last
-        for tensor, own in known.items():
+        for at, (tensor, own) in enumerate(zip(of.tensors, of.known, strict=True)):
+            if own is None:
+                continue
             if own.numbers is not None and of.name not in MOVES:
                 others = [each for each in of.tensors if each is not tensor and each.ndim]
                 are_vectors = 0 < len(others) == len(of.tensors) - 1  # and neither single numbers nor the tensor itself
                 # A number that is multiplied by features is alone, whoever they are of.
                 is_alone = of.name == "mul" and tensor.shape[-1] == 1
-                ids = [known[each].ids for each in others if each in known and not is_alone]
+                ids = [each.ids for each in of.known if each and each is not own and not is_alone]
                 if are_vectors and all(map(self.store.is_nobodys, ids)) and self.store.are_tokens(own.numbers, own.ids):
                     own = Known(own.numbers, own.after)
             if not own.since and not self.store.is_nobodys(own.ids):
-                self.store.put(tensor, own._replace(since=since))
+                of.known[at] = own = own._replace(since=since)
+                self.store.put(tensor, own)
 
     def takes_whole(self, name: str, args: Sequence[Any]) -> bool:
         """Tell whether an operator that is made of other operators can be followed as it is, which takes less time."""
@@ -166,55 +175,50 @@ class Follower:
             return is_plain and is_learned(args[1])
         return name in WHOLE
 
-    def _mark(self, of: Operation, known: Sequence[Known | None], ids: Ids | None) -> None:
+    def _mark(self, of: Operation, ids: Ids | None) -> None:
         """Keep what is known of the results that hold states, or numbers of words where nothing did."""
-        joined = _join(known)
+        joined, ids = _join(of.known), self._leave_untold(of, ids)
         if of.name == "native_dropout" and of.args[2]:
             joined = joined._replace(dropped=float(of.args[1]))
         # Any operator but a copy may change what a softmax gave. The first that did is remembered, and the rule then
         # asks whether every row still sums to 1 (`is_distribution`). After dropout rows do not, and that is known.
-        if self._makes_states(of, known):
+        if self._makes_states(of):
             joined = joined._replace(allowed=None, softmax=None)
         if joined.softmax is not None and of.name not in COPIES and not joined.dropped:
             softmax = joined.softmax._replace(changed=joined.softmax.changed or of.name)
             joined = joined._replace(allowed=None, softmax=softmax)
         is_whole = of.name == "_to_copy" or not any(tensor.is_floating_point() for tensor in of.tensors)
+        joined = joined._replace(ids=ids)
         for result in of.results:
-            kind, of_words = result.dtype, result.dtype in WORDS
-            if not result.is_nested and (kind.is_floating_point or kind.is_complex or of_words):
-                own = ids if ids is not None and ids.shape == result.shape and (is_whole or not of_words) else None
-                across, numbers = (
-                    each if each is not None and each.shape == result.shape else None
-                    for each in (joined.columns, joined.numbers)
-                )
-                made = joined if is_whole or not of_words else Known(None, joined.after)  # places, say, are no states
-                self.store.put(result, made._replace(ids=own, columns=across, numbers=numbers))
+            if result.dtype in WORDS and not is_whole:
+                self.store.put(result, Known(None, joined.after))  # places, say, are no states
+            elif not result.is_nested and (result.is_floating_point() or result.is_complex() or result.dtype in WORDS):
+                self.store.put(result, joined.fit(result.shape))
 
-    def _makes_states(self, of: Operation, known: Sequence[Known | None]) -> bool:
+    def _makes_states(self, of: Operation) -> bool:
         """Tell whether weights were used up: multiplied with the features of states, or states summed up by them."""
-        sides = [(each, tensor) for each, tensor in zip(known, of.tensors, strict=True) if each and each.softmax]
+        sides = [(each, tensor) for each, tensor in zip(of.known, of.tensors, strict=True) if each and each.softmax]
         if of.name == "mul":
             return any(tensor.shape[-1:] == (1,) != of.result.shape[-1:] for _, tensor in sides)
         ids = [each.ids for each, _ in sides] if "keepdim" in _parameters(of.function) else []
         return any(self.store.varies(each, axis) for each in ids for axis in _list_axes(of, each))
 
-    def _combine(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
+    def _combine(self, of: Operation) -> Ids | None:
         """Give a result made number by number the ids of what it was made of; else those of its rows."""
         results = of.results
         if not results or results[0].is_nested:
             return None
         shape, found, since = results[0].shape, None, 0
-        if (kind := RUNNING.get(of.name)) is not None and (of.args[0].is_floating_point() or of.args[0].is_complex()):
-            axes = [of.args[1]] if isinstance(of.args[1], int) else of.args[1]
-            if known[0] is not None and any(self.store.varies(known[0].ids, axis) for axis in axes):
-                self._note(kind)
+        if of.name in RUNNING and (of.args[0].is_floating_point() or of.args[0].is_complex()):
+            ids = (of.known[0] or NOTHING).ids
+            if any(self.store.varies(ids, axis) for axis in _list_axes(of, ids)):
+                self._note(RUNNING[of.name])
         # States are of no token that only whole numbers are of, such as lengths. Scores are of the tokens whose states
         # were multiplied, whatever is added: distances, gathered or shifted.
-        pairs = [*zip(known, of.tensors, strict=True)]
-        states = [each for each, tensor in pairs if each and tensor.is_floating_point()]
-        scores = [each for each in known if each and each.columns is not None and each.columns.shape == shape]
+        states = [own for own, tensor in zip(of.known, of.tensors, strict=True) if own and tensor.is_floating_point()]
+        scores = [each for each in of.known if each and each.columns is not None and each.columns.shape == shape]
         scores = sorted(scores, key=lambda each: self.store.varies(each.ids, -1))[:1]
-        for each in scores or sorted(states or filter(None, known), key=lambda each: -each.since):
+        for each in scores or sorted(states or filter(None, of.known), key=lambda each: -each.since):
             ids = each.ids
             if ids is not None and ids.shape != shape and not _fits(ids.shape, shape):
                 # Where only how many features or channels there are differs, each is still of the token that it was of.
@@ -226,37 +230,30 @@ class Follower:
                 found, are_added = (ids, False) if found is None else self.store.merge(found, ids, is_step)
                 if are_added and results[0].is_floating_point():
                     self._note("sums of different tokens")
-        # What is not known stays so, whatever is learned that is added to it.
-        is_unknown = any((each or NOTHING).ids is None and not _is_no_state(tensor) for each, tensor in pairs)
-        return None if is_unknown and self.store.is_nobodys(found) else found
+        return found
 
     def _write(self, part: Tensor, ids: Ids, after: int) -> None:
-        """Write ids into a tensor, and into the one that it is a part of."""
-        ids = ids if not ids.ndim or self.store.varies(ids, -1) else ids[..., :1].expand(ids.shape)
-        self.store.put(part, Known(ids, after))
-        for find_whole, takes in self._parts.get(part, ()):
-            if (whole := find_whole()) is not None:
+        """Write ids into a tensor, and into those that it is a part of."""
+        for whole in (part, *(find_whole() for find_whole in self._wholes.get(part, ()))):
+            if whole is not None:
                 before = (self.store.get(whole) or NOTHING).ids
-                new = (nobody(whole.shape) if before is None else before).clone(memory_format=torch.contiguous_format)
-                reduce(lambda of, take: take(of), takes, new).copy_(ids)
-                self._write(whole, new, after)
-                break
+                new = torch.empty_strided(whole.shape, whole.stride(), dtype=torch.int64)
+                new.copy_(nobody(whole.shape) if before is None else before)
+                new.as_strided(part.shape, part.stride(), part.storage_offset() - whole.storage_offset()).copy_(ids)
+                is_one = new.ndim > 0 and not self.store.varies(new, -1)
+                self.store.put(whole, Known(new[..., :1].expand(new.shape) if is_one else new, after))
 
     # --- the same operator, on ids ------------------------------------------------------------------------------------
 
-    def _move(self, of: Operation, known: Sequence[Known | None]) -> None:
+    def _move(self, of: Operation) -> None:
         source = of.tensors[0]
         # A part is remembered with its whole: what is written into it later, as into a cache with room left, has to be
-        # written into the ids of the whole, too. `take` finds the part again among those.
+        # written into the ids of the whole, too. Of a part of a part the one between may be gone by then.
         if of.name in ("alias", "slice", "select") and not is_learned(source):
-            again, where, named = of.function, of.args[1:], of.kwargs
-            take = lambda whole: again(whole, *where, **named)  # noqa: E731 - and holds no tensor alive
-            # Of a part of a part the one between may be gone by then, as in cache[:2, 3:4] = …
-            around = ((find_whole, (*takes, take)) for find_whole, takes in self._parts.get(source, ()))
-            self._parts[of.result] = [(weakref.ref(source), (take,)), *around]
-        if not any(known):
+            self._wholes[of.result] = weakref.ref(source), *self._wholes.get(source, ())
+        if not any(of.known):
             return
-        joined = _join(known)
+        joined = _join(of.known)
         if of.function.is_view or of.name in SHAPED:
             shadows = [getattr(self.store.get(source) or NOTHING, plane) for plane in PLANES]
             self._place(of, joined, [None if shadow is None else self._view(of, shadow) for shadow in shadows])
@@ -295,19 +292,19 @@ class Follower:
         is_cut = of.name == "slice" and not (of.args[2:3] or [0])[0] and of.result.shape != of.args[0].shape
         softmax, joined = joined.softmax, joined._replace(since=0 if self._takes_some(of) else joined.since)
         for nth, result in enumerate(of.results):
-            one, keys, seen, numbers = (None if each is None else each[nth] for each in moved)
-            own = softmax
+            one, *others = (None if each is None else each[nth] for each in moved)
+            own, ids = softmax, self._leave_untold(of, one)
             if softmax is not None:
                 is_longer = result.ndim > len(softmax.shape) and result.shape[-2:] == softmax.shape[-2:]
                 shape = tuple(result.shape) if is_longer else softmax.shape
                 own = softmax._replace(shape=shape, is_cut=softmax.is_cut or is_cut)
-            if of.name in REPEATING and one is not None and one.ndim == 2 and result.dtype in WORDS:
-                one = self.store.tell_apart(one)
+            if of.name in REPEATING and ids is not None and ids.ndim == 2 and result.dtype in WORDS:
+                ids = self.store.tell_apart(ids)
             is_copied = of.name in COPYING and result.ndim == 3 and not self.store.is_repeated(of.tensors[0])
-            known = joined._replace(ids=one, softmax=own, columns=keys, allowed=seen, numbers=numbers)
-            self.store.put(result, known._replace(is_copied=is_copied))
-            if one is not None and of.function._schema.name.endswith("_") and result in self._parts:
-                self._write(result, one, joined.after)
+            planes: dict[str, Any] = dict(zip(PLANES, (ids, *others), strict=True))
+            self.store.put(result, joined._replace(**planes, softmax=own, is_copied=is_copied))
+            if ids is not None and of.function._schema.name.endswith("_") and result in self._wholes:
+                self._write(result, ids, joined.after)
 
     def _takes_some(self, of: Operation) -> bool:
         """Tell whether tokens are taken out of others."""
@@ -334,11 +331,8 @@ class Follower:
 
         Features share the id of their token. So it is run on one of them, if that gives what it gives for all.
         """
-        # What is not known stays so, whatever is learned that is put beside it. Nor is it known what rows of a table
-        # are of that numbers which were worked out of states say, such as the nearest of a code book.
-        numbers, pairs = list(list_tensors(given)), ((each, self.store.get(each)) for each in of.tensors)
-        is_unknown = any((own or NOTHING).ids is None and (own or not _is_no_state(each)) for each, own in pairs)
-        if all(each is None or (is_unknown and self.store.is_nobodys(each)) for each in shadows):
+        numbers = list(list_tensors(given))
+        if all(each is None for each in shadows):
             return None
         kind = next(each.dtype for each in shadows if each is not None)
         missing = torch.tensor(NOBODY if kind == torch.int64 else 0, dtype=kind)
@@ -362,9 +356,9 @@ class Follower:
 
     # --- rules --------------------------------------------------------------------------------------------------------
 
-    def _reduce(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
+    def _reduce(self, of: Operation) -> Ids | None:
         """Keep the ids that are the same for all that are put together; else make new tokens of them."""
-        ids = None if known[0] is None else known[0].ids
+        ids = (of.known[0] or NOTHING).ids
         if ids is None or not of.results:
             return None
         axes, few, shape = _list_axes(of, ids), ids, of.results[0].shape
@@ -374,11 +368,11 @@ class Follower:
             few = self.store.mix(collapse(ids).amax(dim=tuple(axes), keepdim=True).expand(few.shape), ids)
         return few.reshape(shape) if few.numel() == shape.numel() else None
 
-    def _add_along_edges(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
+    def _add_along_edges(self, of: Operation) -> Ids | None:
         """Name sums over edges, where different tokens go to one place; experts give each token back to its own."""
         target, axis, index = of.args[:3]
         axis %= max(1, target.ndim)
-        before, states = (None if each is None else each.ids for each in (known[0], known[-1]))
+        before, states = ((of.known[at] or NOTHING).ids for at in (0, -1))
         if states is None or axis > target.ndim - 2 or self.store.varies(states, -1):
             return before
         # Experts and graphs use the same operator. What experts made of a token is added to its own place, so that
@@ -400,15 +394,15 @@ class Follower:
             ids = self.store.mix(few, states).expand(target.shape)
         return ids if before is None else torch.where(before < 0, ids, before)
 
-    def _convolve(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
+    def _convolve(self, of: Operation) -> Ids | None:
         """Keep as many positions as before, else make new tokens: patches of an image, stretches of sound."""
         states, kernel, result = of.args[0], of.args[1], of.results[0]
-        source, strides, what = known[0] or NOTHING, {*(of.arguments.get("stride") or ())}, "pooling"
+        source, strides, what = of.known[0] or NOTHING, {*(of.arguments.get("stride") or ())}, "pooling"
         given = source.ids
         if isinstance(kernel, Tensor):
             kernel, what = kernel.shape[2:], "convolution"
         elif given is None or len(kernel) != given.ndim - 2:
-            return self._combine(of, known)
+            return self._combine(of)
         # Channels come before places. What was read as states has tokens there, and none behind.
         if given is None or (self.store.varies(given, 1) and not self.store.varies(given.flatten(2), 2)):
             numbers = source.move(lambda of: of[:, :1]).numbers
@@ -434,11 +428,12 @@ class Follower:
             places = new.view(shape)
         return places.expand(result.shape)
 
-    def _look_up(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
+    def _look_up(self, of: Operation) -> Ids | None:
         """Give vectors the ids of their words, which are read here first where no module was given them."""
-        known_words, at = known[1] or NOTHING, of.tensors[1]  # categories of a table are columns of their own
+        known_words, at = of.known[1] or NOTHING, of.tensors[1]  # categories of a table are columns of their own
         words = known_words.ids if known_words.numbers is None else known_words.numbers
         if words is None and self.store.families and at.ndim and at.shape[-1] > 1 and bool((at.diff() == 1).all()):
+            of.known[0] = Known(nobody(of.tensors[0].shape))
             return nobody(of.result.shape)  # what a model counts up itself are places, or queries that it has learned
         if words is None or bool((words < 0).any()):
             new = self.store.seed(at.shape)

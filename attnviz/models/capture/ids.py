@@ -8,7 +8,7 @@ comes of several tokens gets the id of a new one, whose family says that it is a
 
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -48,8 +48,6 @@ class Softmax(NamedTuple):
     """What is known of numbers that came out of a softmax."""
 
     shape: tuple[int, ...]  # of all of them
-    n_keys: int  # of which there is a weight for each in a row
-    place: str
     is_of_unknown: bool  # whether nothing is known of the scores
     n_before: int  # attentions that were seen before it
     is_cut: bool = False  # whether those behind others were cut off: as a sink is, or queries
@@ -72,6 +70,12 @@ class Known(NamedTuple):
     def turn(self) -> "Known":
         """Return what is known of the numbers with their last two axes in the other order."""
         return self.move(lambda shadow: shadow.mT)
+
+    def fit(self, shape: Sequence[int]) -> "Known":
+        """Leave out what has another shape than the numbers."""
+        others = (plane for plane in PLANES if getattr(getattr(self, plane), "shape", shape) != shape)
+        nothing: dict[str, Any] = dict.fromkeys(others)
+        return self._replace(**nothing) if nothing else self
 
     def move(self, function: Callable[[Tensor], Tensor]) -> "Known":
         """Return what is known of the numbers when they were laid out anew."""
@@ -272,8 +276,7 @@ class Store:
         apart, of_row = torch.unique(keys, dim=0, return_inverse=True)
         made = self.mix(apart.amax(dim=1, keepdim=True).expand(-1, shape[-2]).contiguous(), apart)[of_row][:, places]
         if is_learned:
-            family = int(family_of(made.amax()))
-            self.families[family] = replace(self.families[family], is_learned=True)
+            self.families[int(family_of(made.amax()))].is_learned = True
         return made.view(*shape[:-1], 1).expand(tuple(shape))
 
     def merge(self, one: Ids, other: Ids, is_step: bool = False) -> tuple[Ids, bool]:

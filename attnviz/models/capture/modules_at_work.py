@@ -7,6 +7,7 @@ import re
 import weakref
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -83,9 +84,10 @@ class ModulesAtWork:
         for one in filter(self.store.is_repeated, again if module._modules else ()):
             self.store.put(one, NOTHING)
         for at, tensor in enumerate(tensors):
-            before = (self.store.get(one) for one in tensors[:at] if _are_same(one, tensor))
-            if self.store.get(tensor) is None and (known := next(before, None)):
-                self.store.put(tensor, known)
+            with suppress(RuntimeError):  # what stands for other numbers does not say where they lie
+                same = next(filter(tensor.is_set_to, tensors[:at]), tensor)
+                if self.store.get(tensor) is None and (known := self.store.get(same)):
+                    self.store.put(tensor, known)
             self._seed(tensor, n_texts, module, at, rows.get(id(tensor)))
         self.calls.append((module, next(self._runs)))
 
@@ -185,12 +187,6 @@ class ModulesAtWork:
         path, n_alike = self._paths.find_path(modules)
         place = self._place_in_stack
         return (f"{place}.{path}".rstrip("."), (0, *n_alike)) if place else (path, n_alike)
-
-
-def _are_same(one: Tensor, other: Tensor) -> bool:
-    """Tell whether two tensors are the same memory in the same order, as where a function is given x.mT and x.mT."""
-    is_alike = (one.shape, one.stride(), one.storage_offset()) == (other.shape, other.stride(), other.storage_offset())
-    return is_alike and torch._C._is_alias_of(one, other)
 
 
 def may_be_in(path: str, layers: Sequence[int] | None) -> bool:

@@ -160,8 +160,7 @@ class Capture(Operators):
 
     def _note(self, what: str, kind: str = "mixing") -> None:
         place = self.at_work.find_path()[0] or "this block"
-        named = f"{place} ({what})" if what else place
-        self.unread.places[kind].append(what if kind == "changed" else named)
+        self.unread.places[kind].append(f"{place} ({what})" if what else place)
 
     def enter(self, module: nn.Module, given: tuple[Any, ...]) -> None:
         """Enter a module. torch hands no named arguments to hooks of all modules: they are those of its caller."""
@@ -229,7 +228,8 @@ class Capture(Operators):
         if (is_strange or attends or is_softmax) and (why := why_unreadable(tensors)):
             self.unread.places["empty"] += [why] if attends or is_softmax else []
             return
-        of = Operation(name, func, args, kwargs, result, tensors, list(list_tensors((result,))))
+        known = [self.store.get(tensor) for tensor in tensors]
+        of = Operation(name, func, args, kwargs, result, tensors, list(list_tensors((result,))), known)
         self._follower.begin(of)
         # A kernel is attention, a product or a sum may be, and all else only moves, mixes or keeps the ids of tokens.
         if attends:
@@ -246,4 +246,4 @@ class Capture(Operators):
                 self.store.taken_back.update(collapse(ids[:, :, args[3] :]).flatten().tolist())
         if is_softmax:
             self.unread.n_softmaxes += 1
-            self._rule.soften(of, self.at_work.find_path()[0] or "this block")
+            self._rule.soften(of)

@@ -76,7 +76,7 @@ def _trim_factors(group: Group, layer: int, row: int, side: AxisLabels) -> Facto
     rows = group.calls[layer].factors
     assert rows is not None
     factors, fitting = rows.factors[row], rows.fitting[row]
-    if fitting is not None and not fitting[side.kept_queries].all():
+    if not fitting[side.kept_queries].all():
         raise InvalidRecord(f"a query in {group.place} does not see what others see", hint=PADDING)
     if side.kept_queries.all() and side.kept_keys.all():
         return factors
