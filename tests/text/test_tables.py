@@ -31,11 +31,7 @@ WRONG = [
     ("a.parquet", b"PAR1 not really PAR1", " is not a readable Parquet file: "),
     # What fits two readings, or none.
     ("a.csv", b"text,review\na,b\n", "the texts may be in 'text', 'review'. Choose one with --text-column"),
-    (
-        "a.csv",
-        b"text,label,sentiment\na,1,0\n",
-        "may be in 'label', 'sentiment'. Choose one with --label-column",
-    ),
+    ("a.csv", b"text,label,sentiment\na,1,0\n", "may be in 'label', 'sentiment'. Choose one with --label-column"),
     ("a.csv", b"text,label\na,-1\nb,0\nc,1\n", "-1, 0 and 1: negative, neutral and positive, or none, negative"),
     ("a.csv", b"A fine film today,A dull film again\nmore of the same,less of the same\n", "texts may be in '0', '1'"),
     ("a.csv", b"text;x|label\nfine;1|0\ndull;0|1\n", r"separated by semicolons \(2 columns\), bars \(2 columns\)"),
