@@ -22,7 +22,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
     "tests/commands": 6077,
-    "tests/models": 5035,
+    "tests/models": 5034,
     "tests/renderers": 3833,
     "attnviz/renderers/page": 3499,
     "tests": 3199,
@@ -32,7 +32,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/survey": 1826,
     "attnviz/views": 1573,
     "attnviz/commands/lesson": 974,
-    "attnviz/models/capture": 1720,
+    "attnviz/models/capture": 1721,
     "attnviz/text": 1395,
     "attnviz/commands/train": 1068,
     "attnviz/measures": 1284,

@@ -382,5 +382,4 @@ def test_weights_are_written_twice() -> None:
     maps = recorded(lambda: model(ids))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert maps[0].weights.shape == (4, 2, 600, 600)
     assert maps[0].weights.nbytes <= peak < 2.2 * maps[0].weights.nbytes  # masks and names beside them

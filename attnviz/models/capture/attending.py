@@ -14,7 +14,7 @@ from torch import Tensor
 
 from attnviz.models.capture.call import Keeper, Kept
 from attnviz.models.capture.captured import MASKED_IN_WINDOWS, ROUNDED, find_allowed, read_kernel, refuse_dropout
-from attnviz.models.capture.follow import Operation
+from attnviz.models.capture.follow import Operation, list_tensors
 from attnviz.models.capture.ids import NOTHING, Ids, Known, Softmax, collapse, is_learned, is_single, nobody, row_of
 
 MISSED = 1e-3  # by which a row of weights may miss 1
@@ -49,13 +49,13 @@ class Rule:
         if result.ndim > 3 and known.columns is None and is_of_keys:
             numbers = -2 - torch.arange(result.shape[-2])
             known = known._replace(ids=numbers[:, None].expand(result.shape))
-        softmax = Softmax(tuple(result.shape), is_unknown, self._keeper.at_work.n_seen)
+        softmax = Softmax(tuple(result.shape), result.shape[axis], is_unknown, self._keeper.at_work.n_seen)
         self._store.put(result, known._replace(softmax=softmax, allowed=allowed))
 
     def multiply(self, of: Operation) -> None:
         """Look at a product of matrices, of which either side may hold the weights."""
-        sides, pairs = of.tensors[-2:], zip(of.tensors[-2:], of.known[-2:], strict=True)
-        known = [Known(nobody(side.shape)) if is_learned(side) else own or NOTHING for side, own in pairs]
+        sides = list(list_tensors(of.args))[-2:]
+        known = [Known(nobody(side.shape)) if is_learned(side) else self._store.get(side) or NOTHING for side in sides]
         is_unknown = any(map(is_learned, sides)) and any(each is NOTHING for each in known)
         if is_unknown or not of.result.is_floating_point() or not sides[0].numel():  # or no keys, as at first
             return
@@ -203,7 +203,7 @@ class Rule:
         if self._store.is_nobodys(ids):  # a memory, or vectors of experts: which of them, numbers do not tell
             return is_plain and n_keys > 1 and weights.ndim > 2 and is_distribution(weights, known)
         if ids is None:
-            if softmax is not None and softmax.is_cut and n_keys > softmax.shape[-1]:
+            if softmax is not None and softmax.is_cut and n_keys > softmax.n_keys:
                 self._note("", "pieces")  # rows of more keys than it had were put together anew, as in Longformer
                 return False
             fits = softmax is None or len(softmax.shape) < 3 or weights.ndim > 2

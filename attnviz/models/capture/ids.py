@@ -48,6 +48,7 @@ class Softmax(NamedTuple):
     """What is known of numbers that came out of a softmax."""
 
     shape: tuple[int, ...]  # of all of them
+    n_keys: int  # of which there is a weight for each in a row
     is_of_unknown: bool  # whether nothing is known of the scores
     n_before: int  # attentions that were seen before it
     is_cut: bool = False  # whether those behind others were cut off: as a sink is, or queries
