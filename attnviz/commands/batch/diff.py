@@ -180,7 +180,7 @@ def _report(found: Diff, spec: DiffSpec, tolerances: Tolerances, sides: Sequence
     report = diff_report(found, (spec.before, spec.after or "the same, made again"), shown)
     after = "what is made again" if spec.after is None else spec.after
     failure = DifferencesFound(f"{report.title} between {spec.before} and {after}") if found.differences else None
-    # a folder is named for nothing else
+    # Whoever names a folder asks for the page, which is all that stands in it.
     files = (_write_page(report, found, spec.figure.out, sides),) if formats or spec.figure.out != PAGES else ()
     return Result(report, files=files, failure=failure)
 
