@@ -21,7 +21,7 @@ WITH_ROOMS = {"commands", "models", "renderers"}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
-    "tests/commands": 6077,
+    "tests/commands": 6075,
     "tests/models": 5034,
     "tests/renderers": 3833,
     "attnviz/renderers/page": 3499,
@@ -68,7 +68,7 @@ MAX_CODE_LINES = {
     "attnviz/commands": 55,
     "attnviz/commands/measures": 37,
     "attnviz/models/attentions": 530,
-    "attnviz/commands/sources": 328,
+    "attnviz/commands/sources": 330,
     "attnviz/monitor": 370,
     "tests/monitor": 180,
     "attnviz/commands/changed": 224,

@@ -141,5 +141,7 @@ def _describe_origin(found: Sources, needed: Sequence[int]) -> tuple[str, str]:
     if any(row["loss"] >= LEAST and row["random"] is None for row in rows):
         short = f"the others are too short for {found.n_draws} different knock-outs"
         return "no passage that stands out", f"No passage stands out: {short}."
-    most = f"loses at most {max(row['loss'] for row in rows):.1f} nats without one"
-    return "no passage of its own", f"No single passage is needed: the answer {most}, {found.together:.1f} without all."
+    most = max(row["loss"] for row in rows)
+    what = "No single passage is needed" if most < LEAST else "No passage stands out from as many tokens elsewhere"
+    without = f"the answer loses at most {most:.1f} nats without one, {found.together:.1f} without all"
+    return "no passage of its own", f"{what}: {without}."

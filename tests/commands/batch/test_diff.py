@@ -217,11 +217,7 @@ def test_a_folder_stands_for_what_it_holds() -> None:
     [
         (("a.npy", "b.npy"), 3, "weight of layer 0, head 1: 0.25 became 0.5 (query 2 2, key 0 0)."),
         (("a.npy", "b.npy", "--tolerance", "0.3"), 0, "Other bytes that say the same: 1 file."),
-        (
-            ("a.npy", "b.npy", "--tolerance", "1,jsd=0.01", "--measure", "peak"),
-            3,
-            "jsd of layer 0, head 1: 0 became",
-        ),
+        (("a.npy", "b.npy", "--tolerance", "1,jsd=0.01", "--measure", "peak"), 3, "jsd of layer 0, head 1: 0 became"),
         (("a.npz", "b.npz"), 3, "2 weights of heads differ by up to 0.25: weight of layer 0, head 1."),  # two layers
         (("b.npz", "c.npz"), 3, "layer 1 is only in BEFORE. layer 2 is only in AFTER."),
         (("a.npy", "d.npz"), 2, "Choose one, as by attnviz render --array x"),

@@ -109,6 +109,8 @@ def test_who_looks_at_many_passages_finds_none_by_chance(
     beyond = [row["random"] is not None and row["loss"] >= row["random"] + 1 for row in found["passages"]]
     assert (len(beyond), sum(beyond) > 1) == (30, True)
     assert not any(row["needed"] for row in found["passages"])
+    rng = np.random.default_rng(0)  # the same run again
+    assert "No passage stands out from as many" in " ".join(worked(run_here(*asked[:-1])).stdout.split())
 
 
 def test_the_one_passage_that_says_it_is_found_and_none_where_none_does(run_here: RunHere) -> None:
